@@ -1,0 +1,1 @@
+"""Distances, observables and detectors."""

@@ -1,0 +1,1 @@
+"""What is exactly true of the Gaussian reduction."""

@@ -1,0 +1,1 @@
+"""From a flow to a trajectory."""

@@ -1,0 +1,1 @@
+"""The one primitive: log-sum-exp kernel sums."""
