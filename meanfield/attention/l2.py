@@ -1,0 +1,55 @@
+"""L2 attention: the kernel falls with the distance of query and key."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..summation.exact import project
+from ..velocity import AffineMap, not_gaussian
+from .base import Attention, Pairing, relative_log_weights
+
+
+@dataclass(frozen=True)
+class L2Attention(Attention):
+    """Attention with kernel exp(-scale |Q x - K y|^2), normalised over the tokens y (no factor 1/2).
+
+    The term in |Q x|^2 cancels, so this is softmax with q = 2 scale Q x and the bias -scale |K y|^2 on the keys.
+    On N(m, S): x -> V (I + 2 S G)^{-1} (m + 2 S A x) with A = scale K^T Q, G = scale K^T K [CACP25].
+
+    Parameters
+    ----------
+    head : Head or Schedule
+    """
+
+    def pairing(self, t, x, mu):
+        """q = 2 scale (Q x - c), k = K y - c, bias = log weight - scale |k|^2; c is the first key with mass."""
+        head = self.head.at(t)
+        keys, queries = project(mu.points, head.key), project(x, head.query)
+        # Measured from a key of the cloud: |Q x - K y|^2 depends on differences only, also for clouds at 1e8.
+        centre = keys[np.argmax(mu.weights > 0)].copy()
+        keys -= centre
+        queries -= centre
+        bias = relative_log_weights(mu) - head.scale * np.einsum("ij,ij->i", keys, keys)
+        return Pairing(2 * head.scale * queries, keys, bias)
+
+    def on_gaussian(self, t, law):
+        """B = 2 V (I + 2 S G)^{-1} S A, c = V (I + 2 S G)^{-1} m; S may be singular.
+
+        Raises
+        ------
+        NotGaussianError
+            If a negative scale makes the kernel grow faster than the law decays.
+        """
+        head = self.head.at(t)
+        S = law.covariance
+        if head.scale < 0 and not _tilt_is_normalisable(law.root, head.G):
+            raise not_gaussian(self, "its scale is negative and the kernel outgrows the law: I + 2 L^T G L is not positive")
+        eye = np.eye(law.dimension)
+        right = np.concatenate([2 * S @ head.A, law.mean[..., None]], axis=-1)
+        solved = head.value @ np.linalg.solve(eye + 2 * S @ head.G, right)
+        return AffineMap(solved[..., :-1], solved[..., -1])
+
+
+def _tilt_is_normalisable(root, G):
+    tilt = np.eye(root.shape[-1]) + 2 * np.swapaxes(root, -1, -2) @ G @ root
+    return root.shape[-1] == 0 or bool((np.linalg.eigvalsh(tilt)[..., 0] > 0).all())

@@ -1,0 +1,133 @@
+"""Balancing a kernel: the Sinkhorn potentials that give both marginals, in the log domain, product by product.
+
+Each product is one kernel sum without values. A symmetric kernel has one potential and takes averaged steps
+u <- u - (2/3) r with r = log(u-scaled marginal), which contract by 1/3 for every positive semi-definite kernel whatever
+the radius; any other kernel alternates rows and columns. Anderson mixing speeds both up.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from .exact import softmax_mean
+
+#: Averaging that contracts best for a symmetric positive semi-definite kernel: errors shrink by |1 - theta (1 + lambda)|.
+AVERAGING = 2.0 / 3.0
+
+
+class NotConvergedError(ArithmeticError):
+    """An inner iteration met its limit before its tolerance; the message says by how much it missed.
+
+    Attributes
+    ----------
+    miss : float
+        For balancing, max |marginal / weight - 1| at the last iterate.
+    """
+
+    def __init__(self, message, miss):
+        super().__init__(message)
+        self.miss = miss
+
+
+@dataclass(frozen=True, eq=False)
+class Balance:
+    """Potential g of the keys (n,), the marginal miss max |marginal / weight - 1|, and the products spent."""
+
+    potential: np.ndarray
+    miss: float
+    products: int
+
+
+def balance(queries, keys, log_weights, *, symmetric, tolerance, max_products, start=None):
+    """The key potential g for which ``softmax_j(<q_i, k_j> + log w_j + g_j)`` has both marginals w.
+
+    Parameters
+    ----------
+    queries, keys : ndarray, shape (n, k)
+        Of the same tokens; measured from one token's query and key, so that logits stay small.
+    log_weights : ndarray, shape (n,)
+        Finite: drop tokens without mass first.
+    symmetric : bool
+        Whether <q_i, k_j> = <q_j, k_i>.
+    tolerance : float
+        Largest accepted miss.
+    max_products : int
+        Limit on kernel products (a plain sweep is two).
+    start : ndarray, shape (n,), optional
+        A potential to start from, for instance that of an earlier time.
+
+    Returns
+    -------
+    Balance
+
+    Raises
+    ------
+    NotConvergedError
+        If the limit is met first; names the miss.
+    """
+
+    log_weights = log_weights - np.logaddexp.reduce(log_weights)
+
+    def log_sums(left, right, potential):
+        return softmax_mean(left, right, None, log_weights + potential)[1]
+
+    if symmetric:
+
+        def residual(u):
+            return -AVERAGING * (u + log_sums(queries, keys, u))
+
+        # The fixed point of a kernel that is nothing but its diagonal; right at once for tokens far apart.
+        cold = -0.5 * np.einsum("ij,ij->i", queries, keys)
+        cost, factor, memory = 1, AVERAGING, 5
+    else:
+
+        def residual(g):
+            step = -log_sums(keys, queries, -log_sums(queries, keys, g)) - g
+            return step - step.mean()
+
+        cold = np.zeros(len(keys))
+        cost, factor, memory = 2, 1.0, 8
+    point, size, products = _anderson(
+        residual, cold if start is None else start, memory, cost, factor * tolerance, max_products
+    )
+    miss = float(np.expm1(size / factor))
+    if not miss <= tolerance:
+        raise NotConvergedError(
+            f"Sinkhorn balancing missed its marginals by {miss:.3g} (max |marginal/weight - 1|) after {products} kernel "
+            f"products; the tolerance is {tolerance:g}. Raise max_products or the tolerance, or lower the scale of the head.",
+            miss,
+        )
+    return Balance(point, miss, products)
+
+
+def _anderson(residual, point, memory, cost, tolerance, max_products):
+    """Anderson mixing (type II) of x <- x + residual(x), with a restart from the best point when it runs away.
+
+    Stops when max |residual| <= tolerance. Returns the last point, its max |residual|, and the products spent.
+    """
+    points, residuals = [], []
+    best_point, best_step, best_size = point, None, np.inf
+    products = 0
+    while True:
+        step = residual(point)
+        products += cost
+        size = float(np.abs(step).max())
+        if size <= tolerance or products + cost > max_products or not np.isfinite(size):
+            return point, size, products
+        if size < best_size:
+            best_point, best_step, best_size = point, step, size
+        elif size > 10 * best_size and len(points) > 1:
+            points, residuals = [], []
+            point, step = best_point, best_step
+            best_size = np.inf
+        points, residuals = [*points[-memory:], point], [*residuals[-memory:], step]
+        point = _mixed(points, residuals)
+
+
+def _mixed(points, residuals):
+    """The next Anderson point: least-squares combination of the residuals' differences."""
+    if len(points) == 1:
+        return points[0] + residuals[0]
+    dx, dr = np.diff(points, axis=0).T, np.diff(residuals, axis=0).T
+    mixing = np.linalg.lstsq(dr, residuals[-1], rcond=1e-12)[0]
+    return points[-1] + residuals[-1] - (dx + dr) @ mixing
