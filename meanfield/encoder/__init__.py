@@ -1,0 +1,1 @@
+"""A Transformer layer as one splitting step."""

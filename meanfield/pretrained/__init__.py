@@ -1,0 +1,1 @@
+"""Real weights as heads and trajectories."""
