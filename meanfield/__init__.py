@@ -15,10 +15,26 @@ from .attention import (
     UnnormalisedAttention,
     make_attention,
 )
+from .flows import GaussianFlow, ParticleFlow, SplitFlow
+from .integration import (
+    EULER,
+    HEUN,
+    RK4,
+    SCHEMES,
+    Adaptive,
+    Event,
+    LieTrotter,
+    Outcome,
+    Strang,
+    Trajectory,
+    integrate,
+    simulate,
+)
 from .measures import Gaussian, Measure
 from .parameters import Head, Schedule
 from .perceptron import AffinePerceptron, ReluPerceptron
 from .spaces import Euclidean, Positioned, Sphere
+from .summation.balancing import NotConvergedError
 from .velocity import AffineMap, NotGaussianError, SumField, VelocityField
 from .verdict import Verdict
 
@@ -26,20 +42,31 @@ __version__ = "0.1.0"
 
 __all__ = [
     "ATTENTION",
+    "EULER",
+    "HEUN",
+    "RK4",
+    "SCHEMES",
+    "Adaptive",
     "AffineMap",
     "AffinePerceptron",
     "Attention",
     "Euclidean",
+    "Event",
     "Gaussian",
+    "GaussianFlow",
     "Head",
     "KernelAttention",
     "L2Attention",
+    "LieTrotter",
     "LinearAttention",
     "MaskedAttention",
     "Measure",
     "MultiHeadAttention",
     "NormalisedKernelAttention",
+    "NotConvergedError",
     "NotGaussianError",
+    "Outcome",
+    "ParticleFlow",
     "Positioned",
     "ReluPerceptron",
     "Schedule",
@@ -47,9 +74,14 @@ __all__ = [
     "SinkhornAttention",
     "SoftmaxAttention",
     "Sphere",
+    "SplitFlow",
+    "Strang",
     "SumField",
+    "Trajectory",
     "UnnormalisedAttention",
     "VelocityField",
     "Verdict",
+    "integrate",
     "make_attention",
+    "simulate",
 ]
