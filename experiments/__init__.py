@@ -1,0 +1,23 @@
+"""Experiments: each module has a CLAIM, ``cases(quick)`` and ``run(case, rng)``, and its record is drawn by figures/.
+
+CLAIM : str
+    One sentence, what the experiment shows.
+cases(quick) : list of dict
+    Plain parameters (numbers, strings, lists), all that a case depends on; few and small ones when quick, the most
+    when `full_size()`.
+run(case, rng) : dict of arrays
+    One case, from its parameters and its own Generator.
+"""
+
+import os
+
+#: Name to module; one line an experiment, imported when it is run.
+EXPERIMENTS = {}
+
+#: The environment variable behind `full_size`; ``--full`` sets it.
+FULL = "MEANFIELD_FULL"
+
+
+def full_size():
+    """Whether ``cases`` is asked for the largest sizes, which may take many minutes."""
+    return os.environ.get(FULL, "0") not in ("", "0")
