@@ -161,7 +161,9 @@ def test_no_cut_and_no_flipped_byte_gives_wrong_numbers(tmp_path):
     assert refused > 500
 
 
-@pytest.mark.parametrize("kind", ["pickle", "object member", "text", "empty", "foreign npz", "nan header", "compressed"])
+@pytest.mark.parametrize(
+    "kind", ["pickle", "object member", "text", "empty", "foreign npz", "nan header", "compressed"]
+)
 def test_foreign_and_hostile_files_are_named_and_never_unpickled(tmp_path, kind):
     path, mark = save_record(tmp_path / "bad.npz", {"x": 1.0}, {}), tmp_path / "executed"
     bomb = np.array([Bomb(mark)], dtype=object)
