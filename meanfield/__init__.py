@@ -1,5 +1,7 @@
 """Mean-field dynamics of Transformers: interacting tokens, their Gaussian reduction, clustering and blow-up."""
 
+from .analysis.blow_up import BlowUpDetector
+from .analysis.clustering import ClusteringDetector, clusters
 from .attention import (
     ATTENTION,
     Attention,
@@ -35,6 +37,7 @@ from .parameters import Head, Schedule
 from .perceptron import AffinePerceptron, ReluPerceptron
 from .spaces import Euclidean, Positioned, Sphere
 from .summation.balancing import NotConvergedError
+from .sweeps.parallel import run_cases
 from .velocity import AffineMap, NotGaussianError, SumField, VelocityField
 from .verdict import Verdict
 
@@ -50,6 +53,8 @@ __all__ = [
     "AffineMap",
     "AffinePerceptron",
     "Attention",
+    "BlowUpDetector",
+    "ClusteringDetector",
     "Euclidean",
     "Event",
     "Gaussian",
@@ -81,7 +86,9 @@ __all__ = [
     "UnnormalisedAttention",
     "VelocityField",
     "Verdict",
+    "clusters",
     "integrate",
     "make_attention",
+    "run_cases",
     "simulate",
 ]

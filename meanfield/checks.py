@@ -68,7 +68,8 @@ def mass_array(name, value, n):
     array = finite_array(name, value)
     if array.shape != (n,):
         raise ValueError(
-            f"{name} must have shape ({n},), one weight a token; got shape {array.shape}. Leave {name} out for 1/n each."
+            f"{name} must have shape ({n},), one weight a token; got shape {array.shape}. "
+            f"Leave {name} out for 1/n each."
         )
     total = float(array.sum())
     if (array < 0).any():
@@ -88,7 +89,8 @@ def mass_array(name, value, n):
 def matrix_array(name, value, shape):
     """A fresh float64 matrix whose last two axes have the given sizes; None in ``shape`` leaves a size free."""
     array = finite_array(name, value)
-    if array.ndim < 2 or any(want is not None and got != want for got, want in zip(array.shape[-2:], shape, strict=True)):
+    fits = array.ndim >= 2 and all(want in (None, got) for got, want in zip(array.shape[-2:], shape, strict=True))
+    if not fits:
         wanted = ", ".join("any" if size is None else str(size) for size in shape)
         raise ValueError(
             f"{name} must be a matrix of shape ({wanted}); got shape {array.shape}. "

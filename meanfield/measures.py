@@ -75,7 +75,9 @@ class Measure:
         masses = finite_array("masses", masses, ndim=1)
         total = float(masses.sum())
         if (masses < 0).any() or total <= 0:
-            raise ValueError(f"masses must not be negative and not all zero; got minimum {masses.min(initial=0):g}, sum {total:g}.")
+            raise ValueError(
+                f"masses must not be negative and not all zero; got minimum {masses.min(initial=0):g}, sum {total:g}."
+            )
         return cls(points, masses / total)
 
     def moved_to(self, points):
@@ -152,7 +154,9 @@ class Gaussian:
     def __post_init__(self):
         mean = finite_array("mean", self.mean)
         if mean.ndim != 1 or mean.size == 0:
-            raise ValueError(f"mean must have shape (d,) with d >= 1; got shape {mean.shape}. In one dimension write [a].")
+            raise ValueError(
+                f"mean must have shape (d,) with d >= 1; got shape {mean.shape}. In one dimension write [a]."
+            )
         covariance = matrix_array("covariance", self.covariance, (mean.size, mean.size))
         if covariance.ndim != 2:
             raise ValueError(

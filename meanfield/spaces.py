@@ -56,7 +56,7 @@ class Sphere:
     def distance(self, x, y):
         """Geodesic distance along the last axis; leading axes broadcast.
 
-        Computed as 2 radius atan2(|x - y|, |x + y|) on unit vectors, which is exact near 0 and near pi, where arccos is not.
+        Computed as 2 radius atan2(|x - y|, |x + y|) on unit vectors: exact near 0 and near pi, where arccos is not.
         """
         x, y = np.asarray(x) / self.radius, np.asarray(y) / self.radius
         return 2 * self.radius * np.arctan2(np.linalg.norm(x - y, axis=-1), np.linalg.norm(x + y, axis=-1))

@@ -68,7 +68,7 @@ class KernelAttention(Attention):
 
 @dataclass(frozen=True)
 class NormalisedKernelAttention(KernelAttention):
-    """Attention with a kernel divided by its total weight: x -> V sum_j p_j y_j, p_j = w_j kernel_j / sum_l w_l kernel_l.
+    """Attention with a kernel divided by its total: x -> V sum_j p_j y_j, p_j = w_j kernel_j / sum_l w_l kernel_l.
 
     With ``kernel=np.exp`` this is softmax attention, without its protection against overflow.
 

@@ -43,7 +43,7 @@ class L2Attention(Attention):
         head = self.head.at(t)
         S = law.covariance
         if head.scale < 0 and not _tilt_is_normalisable(law.root, head.G):
-            raise not_gaussian(self, "its scale is negative and the kernel outgrows the law: I + 2 L^T G L is not positive")
+            raise not_gaussian(self, "its scale is negative and its kernel outgrows the law (I + 2 L^T G L > 0 fails)")
         eye = np.eye(law.dimension)
         right = np.concatenate([2 * S @ head.A, law.mean[..., None]], axis=-1)
         solved = head.value @ np.linalg.solve(eye + 2 * S @ head.G, right)

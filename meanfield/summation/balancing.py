@@ -11,7 +11,7 @@ import numpy as np
 
 from .exact import softmax_mean
 
-#: Averaging that contracts best for a symmetric positive semi-definite kernel: errors shrink by |1 - theta (1 + lambda)|.
+#: Contracts best for a symmetric positive semi-definite kernel: errors shrink by |1 - theta (1 + lambda)|.
 AVERAGING = 2.0 / 3.0
 
 
@@ -93,8 +93,9 @@ def balance(queries, keys, log_weights, *, symmetric, tolerance, max_products, s
     miss = float(np.expm1(size / factor))
     if not miss <= tolerance:
         raise NotConvergedError(
-            f"Sinkhorn balancing missed its marginals by {miss:.3g} (max |marginal/weight - 1|) after {products} kernel "
-            f"products; the tolerance is {tolerance:g}. Raise max_products or the tolerance, or lower the scale of the head.",
+            f"Sinkhorn balancing missed its marginals by {miss:.3g} (max |marginal/weight - 1|) after {products} "
+            f"kernel products; the tolerance is {tolerance:g}. Raise max_products or the tolerance, or lower the scale "
+            "of the head.",
             miss,
         )
     return Balance(point, miss, products)
