@@ -20,13 +20,17 @@ attention.kernel
 attention.softmax  attention.l2  attention.sinkhorn  attention.sigmoid  attention.linear  attention.unnormalised
 attention.masked  attention.multihead  perceptron
 flows
-integration.schemes  integration.adaptive  integration.events  integration.trajectory
+integration.schemes  integration.adaptive  integration.events  integration.poles  integration.progress
+integration.trajectory
 integration.integrate
 integration.simulate
 gaussian.closed_forms_doors
-gaussian.scalar_flows
+gaussian.closed_forms_affine  gaussian.closed_forms_quadratic  gaussian.closed_forms_sinkhorn  gaussian.scalar_flows
+gaussian.closed_forms_fate  gaussian.closed_forms_limits  gaussian.closed_forms_poles
 gaussian.closed_forms  gaussian.invariants  gaussian.ensemble
-analysis.distances  analysis.observables
+analysis.transport  analysis.observables
+analysis.entropic
+analysis.distances
 analysis.clustering  analysis.blow_up  analysis.stability  analysis.mean_field_limit
 gradient_flow.energies  gradient_flow.twisted  gradient_flow.geodesics
 encoder.operators  encoder.splitting  encoder.layers  encoder.qwen3  encoder.control
