@@ -67,6 +67,25 @@ def kernel_matrix(kernel, x, points, weights, visible=None):
     return matrix
 
 
+def softmax_average(queries, keys, values, bias, sees_key):
+    """Row by row: the e^{<q, k_j> + b_j}-weighted mean of the values and the log of the summed weights.
+
+    ``sees_key(i, j)`` says whether query i takes key j; a query that takes none has mean 0 and log normaliser -inf.
+    """
+    means, logs = np.zeros((len(queries), len(values[0]))), np.full(len(queries), -np.inf)
+    for i, q in enumerate(queries):
+        scores = {j: dot(q, k) + bias[j] for j, k in enumerate(keys) if bias[j] > -np.inf and sees_key(i, j)}
+        if not scores:
+            continue
+        top = max(scores.values())
+        terms = {j: math.exp(score - top) for j, score in scores.items()}
+        total = math.fsum(terms.values())
+        logs[i] = top + math.log(total)
+        for c in range(len(values[0])):
+            means[i, c] = math.fsum(term * values[j][c] for j, term in terms.items()) / total
+    return means, logs
+
+
 def softmax_matrix(x, points, weights, Q, K, scale, visible=None):
     """Kernel e^{l}, rows normalised."""
     return normalised_matrix(lambda p, y, j: logit(p, y, Q, K, scale), x, points, weights, visible)
@@ -78,7 +97,7 @@ def l2_matrix(x, points, weights, Q, K, scale, visible=None):
 
 
 def sinkhorn_potential(points, weights, Q, K, scale, tolerance=1e-13, sweeps=100_000):
-    """The key potential g: sweeps of plain log sums until both marginals hold to the tolerance (None where no mass is)."""
+    """The key potential g: sweeps of plain log sums until both marginals hold; None where there is no mass."""
     alive = [j for j in range(len(points)) if weights[j] > 0]
     score = {(i, j): logit(points[i], points[j], Q, K, scale) for i in alive for j in alive}
 
@@ -129,12 +148,13 @@ def unnormalised_matrix(x, points, weights, Q, K, scale, visible=None):
 def velocity(matrix, points, V):
     """sum_j M[i, j] V y_j, one exactly rounded sum an entry."""
     values = [times(V, y) for y in points]
-    return np.array([[math.fsum(row[j] * values[j][c] for j in range(len(values))) for c in range(len(V))] for row in matrix])
+    return np.array([[dot(row, [value[c] for value in values]) for c in range(len(V))] for row in matrix])
 
 
 def multi_head(parts):
     """The sum of the velocities of several heads."""
-    return np.array([[math.fsum(part[i][c] for part in parts) for c in range(len(parts[0][0]))] for i in range(len(parts[0]))])
+    m, d = np.shape(parts[0])
+    return np.array([[math.fsum(part[i][c] for part in parts) for c in range(d)] for i in range(m)])
 
 
 # --- Gaussians: right-hand sides in covariance form [CACP25, THEORY 1.2] ---------------------------------------------
@@ -167,8 +187,8 @@ def linear_gaussian(mean, S, Q, K, V, scale):
 def sinkhorn_gaussian(mean, S, Q, K, V, scale, sweeps=20_000):
     """mean' = V mean and S' = V C^T + C V^T, C from Sinkhorn sweeps on the two precisions.
 
-    In coordinates z of the support (y = mean + L z, z standard normal) the coupling is the normal law with precision
-    [[F, -a^T], [-a, U]], a = L^T A L; its marginals are standard normal when F = I + a^T U^{-1} a and U = I + a F^{-1} a^T.
+    In coordinates z of the support (y = mean + L z, z standard normal) the coupling is the normal law of precision
+    [[F, -a^T], [-a, U]], a = L^T A L; both marginals are standard when F = I + a^T U^{-1} a and U = I + a F^{-1} a^T.
     Then E[z_y | z_x] = U^{-1} a z_x, so C = E[(x - mean)(y - mean)^T] = L a^T U^{-1} L^T.
     """
     A = scale * K.T @ Q

@@ -7,7 +7,7 @@ def slope(steps, errors):
     """The least-squares slope of log(error) against log(step)."""
     steps, errors = np.asarray(steps, float), np.asarray(errors, float)
     if not (errors > 0).all():
-        raise AssertionError(f"an order needs errors above zero; got {errors}. Take a problem that the scheme does not solve exactly.")
+        raise AssertionError(f"an order needs errors above zero; got {errors}. Take a problem not solved exactly.")
     x, y = np.log(steps), np.log(errors)
     return float((x - x.mean()) @ (y - y.mean()) / ((x - x.mean()) @ (x - x.mean())))
 

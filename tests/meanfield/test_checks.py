@@ -61,7 +61,7 @@ def test_a_matrix_of_another_shape_is_refused():
 
 
 @pytest.mark.parametrize(
-    "value, bounds, found",
+    ("value", "bounds", "found"),
     [
         ("two", {}, "steps must be one number; got 'two'"),
         ([1, 2], {}, "steps must be one number"),
@@ -83,7 +83,7 @@ def test_a_number_within_bounds_comes_back_as_asked():
 
 
 @pytest.mark.parametrize(
-    "value, found",
+    ("value", "found"),
     [
         (3.0, r"times must be a list of times.*np\.linspace\(0, T, 11\)"),
         ([], "times must be a list of times"),

@@ -8,11 +8,11 @@ from meanfield.measures import Gaussian, Measure
 PAIR = [[0.0], [1.0]]
 
 
-# --- A17: weights that are no probability -----------------------------------------------------------------------------
+# --- A17: weights that are no probability ---------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    "weights, found",
+    ("weights", "found"),
     [
         ([0.75, 0.75], r"weights must sum to 1; got sum 1\.5"),
         ([], r"weights must have shape \(2,\).*got shape \(0,\)"),
@@ -48,7 +48,7 @@ def test_a_thousand_single_precision_weights_count_as_uniform():
     assert measure.weights.sum() == pytest.approx(1, abs=1e-15 * 10)
 
 
-# --- points -------------------------------------------------------------------------------------------------------------
+# --- points ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("points", [[1.0, 2.0], np.zeros((0, 2)), np.zeros((2, 0)), np.zeros((2, 2, 2)), 3.0])
@@ -132,7 +132,7 @@ def test_moving_checks_nothing_so_that_a_blow_up_inside_a_run_raises_nothing():
     assert np.isinf(Measure(PAIR).moved_to(np.array([[np.inf], [1.0]])).points[0, 0])
 
 
-# --- positions ------------------------------------------------------------------------------------------------------------
+# --- positions ------------------------------------------------------------------------------------
 
 
 def test_a_positioned_measure_keeps_positions_beside_its_tokens():
@@ -168,7 +168,7 @@ def test_a_positioned_measure_needs_a_token_beside_the_position():
         Measure([[0.0], [1.0]], has_positions=True)
 
 
-# --- Gaussian ---------------------------------------------------------------------------------------------------------------
+# --- Gaussian -------------------------------------------------------------------------------------
 
 
 def test_a_root_of_a_regular_law_gives_the_covariance_back():
@@ -227,7 +227,7 @@ def test_laws_from_roots_may_have_a_batch_axis():
 
 
 @pytest.mark.parametrize(
-    "mean, covariance, found",
+    ("mean", "covariance", "found"),
     [
         ([[0.0]], [[1.0]], r"mean must have shape \(d,\).*In one dimension write \[a\]"),
         ([], [[1.0]], r"mean must have shape \(d,\)"),

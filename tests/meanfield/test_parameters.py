@@ -40,7 +40,7 @@ def test_matrices_are_read_only_copies():
 
 
 @pytest.mark.parametrize(
-    "query, key, value, found",
+    ("query", "key", "value", "found"),
     [
         (np.ones((2, 3)), np.ones((1, 3)), np.eye(3), r"key must be a matrix of shape \(2, 3\); got shape \(1, 3\)"),
         (np.ones((2, 3)), np.ones((2, 2)), np.eye(3), r"key must be a matrix of shape \(2, 3\); got shape \(2, 2\)"),

@@ -11,7 +11,7 @@ def unit_rows(n, d, seed):
     return x / np.linalg.norm(x, axis=1, keepdims=True)
 
 
-# --- A20: geodesic distance ---------------------------------------------------------------------------------------------
+# --- A20: geodesic distance -----------------------------------------------------------------------
 
 
 def test_the_distance_of_a_point_to_itself_is_zero_for_a_thousand_points():
@@ -43,7 +43,7 @@ def test_distances_broadcast_to_a_matrix():
     assert Euclidean().distance(x[:, None], x[None, :])[0, 1] == pytest.approx(np.linalg.norm(x[0] - x[1]), abs=1e-15)
 
 
-# --- tangents and retractions ---------------------------------------------------------------------------------------------
+# --- tangents and retractions ---------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("radius", [1.0, 3.0])
@@ -89,7 +89,7 @@ def test_euclidean_space_changes_nothing():
     assert Euclidean().check(x) is None
 
 
-# --- checks ---------------------------------------------------------------------------------------------------------------
+# --- checks ---------------------------------------------------------------------------------------
 
 
 def test_points_off_the_sphere_are_named_with_the_cure():
@@ -107,7 +107,7 @@ def test_a_radius_that_is_none_is_refused(radius):
         Sphere(radius)
 
 
-# --- positions --------------------------------------------------------------------------------------------------------------
+# --- positions ------------------------------------------------------------------------------------
 
 
 def test_a_positioned_space_freezes_positions_and_moves_tokens_in_its_base():
