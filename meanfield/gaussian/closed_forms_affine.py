@@ -6,6 +6,7 @@ P' = -P W - W^T P - H [THEORY 4.8].
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy.linalg import expm, solve_continuous_lyapunov
@@ -69,16 +70,11 @@ def affine_precision(drift, quadratic):
     return (precision + precision.T) / 2
 
 
-def _exact_step(drift, quadratic, root, h):
-    """A root of Sigma(t + h) from a root of Sigma(t): E L (I - L^T N L)^{-1/2}, E = e^{hW}, N = int_0^h E_s^T H E_s ds.
-
-    N comes with E from one exponential of a 2d x 2d block (Van Loan 1978).
-    """
+def _propagator(drift, quadratic, h):
+    """E = e^{hW} and N = int_0^h E_s^T H E_s ds, by one exponential of a 2d x 2d block (Van Loan 1978)."""
     d = len(drift)
     block = expm(h * np.block([[-drift.T, quadratic], [np.zeros_like(drift), drift]]))
-    flow = block[d:, d:]
-    values, vectors = np.linalg.eigh(root.T @ flow.T @ block[:d, d:] @ root)
-    return flow @ root @ (vectors / np.sqrt(1 - values))
+    return block[d:, d:], block[d:, d:].T @ block[:d, d:]
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,24 +97,30 @@ class AffineSolution:
     quadratic: np.ndarray
     start: np.ndarray
 
+    @cached_property
+    def _sizes(self):
+        """|W|, |H| and whether H has a positive eigenvalue."""
+        size, strength = norm(self.drift), norm(self.quadratic)
+        top = np.linalg.eigvalsh(self.quadratic)[-1]
+        return size, strength, bool(top > len(self.drift) * np.finfo(float).eps * strength)
+
     def _safe_step(self, root):
         """h such that lambda_max(L^T N(s) L) <= 0.9 for all s <= h.
 
         While |W| h <= 1/2 it is at most h lambda_max(L^T H L) + e |L|^2 |H| |W| h^2.
         """
-        size, strength = norm(self.drift), norm(self.quadratic)
-        top = np.linalg.eigvalsh(self.quadratic)[-1]
-        if top <= len(self.drift) * np.finfo(float).eps * strength or not root.size:
+        size, strength, feeds = self._sizes
+        if not feeds or not root.size:
             return 4 / size if size > 0 else math.inf
         slope = max(np.linalg.eigvalsh(root.T @ self.quadratic @ root)[-1], 0.0)
-        bend = math.e * norm(root) ** 2 * strength * size
+        bend = math.e * float((root * root).sum()) * strength * size
         speed = slope + math.sqrt(slope * slope + 3.6 * bend)
         longest = 0.5 / size if size > 0 else math.inf
         return min(1.8 / speed if speed > 0 else math.inf, longest)
 
     def _march(self, stops):
         """Roots at the increasing times ``stops``, as long as there is no pole; then (None, t*)."""
-        t, root = 0.0, self.start
+        t, root, known = 0.0, self.start, None
         steps = 0
         for stop in stops:
             while t < stop:
@@ -131,8 +133,11 @@ class AffineSolution:
                     raise ArithmeticError(f"{MOST_STEPS} exact steps reached t = {t:g} only. Ask for earlier times.")
                 last = h >= stop - t
                 h = min(h, stop - t)
-                root = _exact_step(self.drift, self.quadratic, root, h)
-                representable("the covariance", root)
+                if h != known:
+                    (flow, gramian), known = _propagator(self.drift, self.quadratic, h), h
+                values, vectors = np.linalg.eigh(root.T @ gramian @ root)
+                with np.errstate(over="ignore", invalid="ignore"):
+                    root = representable("the covariance", flow @ root @ (vectors / np.sqrt(1 - values)))
                 t = stop if last else t + h
             yield root, t
 
@@ -149,7 +154,8 @@ class AffineSolution:
         for root, t in self._march(stops):
             if root is None:
                 raise past_the_pole(times.max(), t)
-            results.append(root @ root.T)
+            with np.errstate(over="ignore"):
+                results.append(representable("the covariance", root @ root.T))
         return np.array(results)[where.reshape(times.shape)]
 
 
@@ -193,7 +199,12 @@ def affine_equilibrium(head, drift, bias):
     Raises
     ------
     ValueError
-        If P* is not unique or not positive definite, or the mean is not unique.
+        If P* is not unique or not positive definite.
+
+    Notes
+    -----
+    v Sigma* A + W is similar to an antisymmetric matrix, so all eigenvalues of v (I + Sigma* A) + W have real part v:
+    the mean is always unique, and attracts other means only if v < 0.
     """
     v, drift, quadratic = affine_parts(head, drift)
     bias = finite_array("bias", bias, ndim=1)
@@ -208,8 +219,6 @@ def affine_equilibrium(head, drift, bias):
         )
     covariance = np.linalg.inv(precision)
     pull = v * (np.eye(head.dimension) + covariance @ head.A) + drift
-    if np.linalg.cond(pull) * ROUND_OFF > 1:
-        raise ValueError("the mean is not unique: v (I + Sigma* A) + W is singular. Change W or b.")
     return Gaussian(np.linalg.solve(pull, -bias), (covariance + covariance.T) / 2)
 
 

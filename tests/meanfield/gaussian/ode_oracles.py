@@ -46,28 +46,47 @@ def l2_moments(y, query, key, value, scale):
 
 
 def scalar_sinkhorn_coupling(s, a):
-    """The cross covariance C of the Sinkhorn plan in one dimension: the root of a C^2 + C / ... from C = s a (s - C^2/s)."""
-    # a C^2 + C - a s^2 = 0, in the form that does not cancel.
+    """Covariance c of the Sinkhorn plan in one dimension: a c^2 + c - a s^2 = 0, without cancellation."""
     return 2 * a * s * s / (1 + math.sqrt(1 + 4 * a * a * s * s))
 
 
-def sinkhorn_covariance_rate(sigma, value, a):
-    """V C^T + C V^T with C found by the fixed point C = Sigma A^T (Sigma - C^T Sigma^{-1} C), damped."""
-    c = np.zeros_like(sigma)
-    inverse = np.linalg.inv(sigma)
-    for _ in range(2000):
-        new = sigma @ a.T @ (sigma - c.T @ inverse @ c)
-        if np.abs(new - c).max() < 1e-14 * np.abs(sigma).max():
-            break
-        c = (c + new) / 2
-    return value @ c.T + c @ value.T
+def sinkhorn_root_rate(root, value, a):
+    """L' = V M A L, Sigma = L L^T, with M = S W diag(2 / (1 + sqrt(1 + 4 s^2))) W^T S and S A^T S = U diag(s) W^T."""
+    values, vectors = np.linalg.eigh(root @ root.T)
+    half = (vectors * np.sqrt(np.maximum(values, 0))) @ vectors.T
+    _, s, w = np.linalg.svd(half @ a.T @ half)
+    m = sum(2 / (1 + math.sqrt(1 + 4 * s[i] ** 2)) * np.outer(half @ w[i], half @ w[i]) for i in range(len(s)))
+    return value @ m @ a @ root
 
 
 def blow_up_draw():
-    """Q, K of the published blow-up figure: numpy seed 33, redrawn until K^T Q / sqrt 2 has a positive symmetric part."""
+    """Q, K of the published blow-up figure: numpy seed 33, redrawn until K^T Q has a positive symmetric part."""
     rng = np.random.RandomState(33)
     while True:
         query, key = rng.randn(2, 2), rng.randn(2, 2)
         a = key.T @ query / math.sqrt(2)
         if np.linalg.eigvalsh(a + a.T)[0] > 0:
             return query, key
+
+
+def affine_moments(y, v, a, drift):
+    """Sigma' of softmax attention with V = v I plus W x, in the covariance alone."""
+    b = v * y @ a + drift
+    return b @ y + y @ b.T
+
+
+def divergence_rate(c, b, epsilon):
+    """c' of the Sinkhorn-divergence flow, as printed."""
+    k = epsilon * epsilon / 16
+    return 4 * (math.sqrt(c * b + k) - math.sqrt(c * c + k))
+
+
+def random_moments(rng, d, rank=None):
+    """A mean and a covariance of the given rank, both of order one."""
+    root = rng.standard_normal((d, d if rank is None else rank)) / math.sqrt(d)
+    return rng.standard_normal(d), root @ root.T
+
+
+def times_before(pole, most=1.0, part=0.9):
+    """Four times from 0 to the smaller of ``most`` and a part of the pole: the oracle loses a factor 10 there."""
+    return np.linspace(0, min(part * pole, most), 4)
