@@ -28,6 +28,7 @@ gaussian.closed_forms_doors
 gaussian.closed_forms_affine  gaussian.closed_forms_quadratic  gaussian.closed_forms_sinkhorn  gaussian.scalar_flows
 gaussian.closed_forms_fate  gaussian.closed_forms_limits  gaussian.closed_forms_poles
 gaussian.closed_forms  gaussian.invariants  gaussian.ensemble
+gaussian.predictions
 analysis.transport  analysis.observables
 analysis.entropic
 analysis.distances
@@ -40,7 +41,9 @@ sweeps.records
 sweeps.cases
 sweeps.store  sweeps.backends  sweeps.summary  sweeps.studies
 sweeps.parallel
-plotting.style
+plotting.style  plotting.paths  plotting.frames
+plotting.labels
+plotting.cone  plotting.covariances  plotting.curves  plotting.matrices  plotting.tokens  plotting.animation
 cli
 __main__
 """.strip().splitlines()

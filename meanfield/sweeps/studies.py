@@ -1,6 +1,6 @@
 """The record of a whole experiment: its claim, its cases and what came out of each, in one file that figures read."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from .cases import canonical_json, plain_case
 from .records import load_record, save_record
@@ -34,7 +34,7 @@ class Study:
     seed: int
     cases: list
     arrays: list
-    failed: list = ()
+    failed: list = field(default_factory=list)
     seconds: float = 0.0
 
     def __post_init__(self):
@@ -76,8 +76,8 @@ def save_study(path, study):
         "claim": study.claim,
         "quick": study.quick,
         "seed": study.seed,
-        "cases": list(study.cases),
-        "failed": list(study.failed),
+        "cases": study.cases,
+        "failed": study.failed,
         "seconds": study.seconds,
     }
     save_record(path, arrays, header)
