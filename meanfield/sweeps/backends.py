@@ -18,9 +18,9 @@ from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from .cases import CaseResult, Status, run_case
 
 #: Set before a worker imports NumPy, for the libraries that read their thread count once.
-ONE_THREAD = {
-    f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "NUMBA")
-} | {"VECLIB_MAXIMUM_THREADS": "1"}
+ONE_THREAD = {f"{library}_NUM_THREADS": "1" for library in ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR", "NUMBA")} | {
+    "VECLIB_MAXIMUM_THREADS": "1"
+}
 
 
 def serial_stream(work):
@@ -131,15 +131,49 @@ def _obituary(error):
 def dask_backend(jobs, address=""):
     """A dask cluster: the scheduler at ``address`` or, without one, ``jobs`` single-threaded processes here."""
     try:
+        from dask import config
         from dask.distributed import Client, LocalCluster
     except ImportError as error:
         raise ImportError("backend 'dask' needs the packages dask and distributed: pip install distributed.") from error
     with contextlib.ExitStack() as stack:
         if not address:
+            # One case a worker, and a death blamed at once: else dask sends a deadly case, and its neighbours, round.
+            blame = {"distributed.scheduler.worker-saturation": 1.0, "distributed.scheduler.allowed-failures": 0}
+            stack.enter_context(config.set(blame))
             cluster = LocalCluster(n_workers=jobs, threads_per_worker=1, processes=True, dashboard_address=None)
             address = stack.enter_context(cluster)
-        stack.enter_context(Client(address))
-        yield lambda work: joblib_stream("dask", jobs, work)
+        client = stack.enter_context(Client(address))
+        yield lambda work: dask_stream(client, jobs, work)
+
+
+def dask_stream(client, jobs, work):
+    """Give (index, CaseResult) as the cases finish, through dask's own futures.
+
+    They tell which case a killed worker was at; joblib's dask backend gives up the whole call, or waits for ever.
+    A scheduler at an address tries such a case on other workers first, as it was set up to do.
+    """
+    from dask.distributed import as_completed
+
+    waiting, running, finished = deque(work.items()), {}, as_completed()
+
+    def start():
+        if waiting:
+            index, arguments = waiting.popleft()
+            future = client.submit(run_case, *arguments, pure=False)
+            running[future.key] = (index, arguments[1])
+            finished.add(future)
+
+    for _ in range(jobs):
+        start()
+    for future in finished:
+        index, case = running.pop(future.key)
+        start()
+        error = future.exception()
+        if error is None:
+            yield index, future.result()
+        else:
+            message = f"worker killed, perhaps memory\n{type(error).__name__}: {error}"
+            yield index, CaseResult(case, Status.FAILED, {}, message)
 
 
 @contextlib.contextmanager
@@ -181,7 +215,7 @@ def joblib_stream(name, jobs, work):
         try:
             yield from _joblib_results(name, jobs, {index: arguments})
         except Exception:
-            message = "worker lost, perhaps memory\n" + traceback.format_exc()
+            message = "worker killed, perhaps memory\n" + traceback.format_exc()
             yield index, CaseResult(arguments[1], Status.FAILED, {}, message)
 
 

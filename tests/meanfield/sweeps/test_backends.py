@@ -38,7 +38,7 @@ def test_what_breaks_the_backend_loses_one_case(name):
     results = dict(joblib_stream(name, 2, broken))
     assert sorted(results) == [0, 1, 2, 3, 4]
     assert [results[k].status for k in range(5)] == ["done", "done", "failed", "done", "done"]
-    assert results[2].message.startswith("worker lost, perhaps memory\n")
+    assert results[2].message.startswith("worker killed, perhaps memory\n")
     assert "missing 1 required positional argument: 'seed'" in results[2].message
     assert results[2].case == {"k": 2}
 

@@ -25,7 +25,7 @@ import os, sys, time
 from meanfield.sweeps import run_cases
 from tests.meanfield.sweeps.test_interruptions import CASES, draw
 fsync = os.fsync
-os.fsync = lambda handle: (fsync(handle), time.sleep(0.3))  # so that the kill finds a file half-way
+os.fsync = lambda handle: (fsync(handle), time.sleep(0.15))  # so that the kill finds a file half-way
 run_cases(draw, CASES, jobs=2, store=sys.argv[1])
 """
 
