@@ -64,13 +64,16 @@ class ParticleFlow:
 
     def rate(self, t, y):
         """The velocity of every token, shape (n, d)."""
-        velocity = self.field(t, y, self.start.moved_to(y))
-        if np.shape(velocity) != y.shape:
+        # Copies both ways: a field may work in place, and may give back its own buffer.
+        x = y.copy()
+        velocity = self.field(t, x, self.start.moved_to(x))
+        if np.shape(velocity) != y.shape or np.iscomplexobj(velocity):
             raise ValueError(
-                f"a velocity field must return one velocity a point, shape {y.shape}; got {np.shape(velocity)}. "
+                f"a velocity field must return one real velocity a point, shape {y.shape}; got "
+                f"{np.asarray(velocity).dtype} of shape {np.shape(velocity)}. "
                 "It is called as field(t, x, mu) with x = mu.points."
             )
-        return self.space.tangent(y, np.asarray(velocity, dtype=float))
+        return self.space.tangent(y, np.array(velocity, dtype=float))
 
     def retract(self, y):
         """The nearest points of the space."""
@@ -111,7 +114,9 @@ class GaussianFlow:
 
     def __post_init__(self):
         if not isinstance(self.start, Gaussian):
-            raise ValueError(f"start must be a Gaussian; got {type(self.start).__name__}. Use Gaussian(mean, covariance).")
+            raise ValueError(
+                f"start must be a Gaussian; got {type(self.start).__name__}. Use Gaussian(mean, covariance)."
+            )
 
     def pack(self, state):
         """[m | L] with L the root of the covariance, shape (d, 1 + rank)."""
@@ -124,6 +129,11 @@ class GaussianFlow:
     def rate(self, t, y):
         """[c + B m | B L]."""
         affine = affine_on_gaussian(self.field, t, self.state(y))
+        d = len(y)
+        if np.shape(getattr(affine, "matrix", None)) != (d, d) or np.shape(affine.offset) != (d,):
+            raise ValueError(
+                f"on_gaussian must return an AffineMap with matrix ({d}, {d}) and offset ({d},); got {affine!r}."
+            )
         rate = affine.matrix @ y
         rate[:, 0] += affine.offset
         return rate
@@ -155,11 +165,16 @@ class SplitFlow:
 
     def __post_init__(self):
         parts = tuple(self.parts)
-        if not parts:
-            raise ValueError("parts must hold at least one flow; got none.")
+        if not parts or not all(hasattr(part, "rate") for part in parts):
+            raise ValueError(
+                f"parts must be a tuple of one or more flows, such as ParticleFlow(field, start); got {parts!r}."
+            )
+        kinds = {type(part.start).__name__ for part in parts}
+        if len(kinds) > 1:
+            raise ValueError(f"the parts of a split flow must share their state; got starts of kinds {sorted(kinds)}.")
         shapes = {np.shape(part.pack(part.start)) for part in parts}
         if len(shapes) > 1:
-            raise ValueError(f"the parts of a split flow must share their state; got arrays of shapes {sorted(shapes)}.")
+            raise ValueError(f"the parts of a split flow must share their state; got arrays shaped {sorted(shapes)}.")
         object.__setattr__(self, "parts", parts)
 
     @property

@@ -44,7 +44,7 @@ class Adaptive:
 
 
 class StepFailure(Exception):
-    """The solver cannot step on. ``finite`` tells whether every rate it was given since the last step was finite."""
+    """The solver cannot step on. ``finite`` tells whether everything it was given since the last step was finite."""
 
     def __init__(self, finite):
         super().__init__("the step size fell to round-off")
@@ -62,49 +62,58 @@ class Stepper:
     y : ndarray
         Flat start with a finite rate.
     end : float
+    size : float
+        Size of the start, by which atol is scaled when it is below one (and not zero).
     """
 
-    def __init__(self, scheme, rate, y, end):
+    def __init__(self, scheme, rate, y, end, size):
         self.scheme, self.rate, self.end = scheme, rate, end
-        size = np.abs(y).max(initial=0.0)
-        self.atol = scheme.atol * (min(1.0, size) if size > 0 else 1.0)
+        scaled = scheme.atol * (min(1.0, size) if size > 0 else 1.0)
+        self.atol = max(scaled, np.finfo(float).tiny)
         self.t, self.y = 0.0, y
-        self._finite = True
-        self._solver = self._built(None)
+        self._finite, self._in_rate, self._nearest = True, False, np.inf
+        self._solver = self._built(None) or self._restarted(1e-6 * end)
 
     def _watched(self, s, y):
+        self._in_rate = True
         rate = self.rate(s, y)
+        self._in_rate = False
+        if s > self.t:
+            self._nearest = min(self._nearest, s - self.t)
         if not np.isfinite(rate).all():
             self._finite = False
         return rate
 
     def _built(self, first_step):
-        """A fresh solver at the present point; scipy's own guess of the first step is taken only when it is usable."""
+        """A fresh solver at the present point, or None if scipy finds no usable first step or no finite Jacobian."""
         from scipy import integrate
 
-        solver_class = getattr(integrate, self.scheme.method)
-        options = {"rtol": self.scheme.rtol, "atol": self.atol, "max_step": self.scheme.max_step}
-        if first_step is None:
-            try:
-                solver = solver_class(self._watched, self.t, self.y, self.end, **options)
-            except (ValueError, np.linalg.LinAlgError):
-                if self._finite:
-                    raise
-            else:
-                if np.isfinite(getattr(solver, "h_abs", 1.0)):
-                    return solver
-            first_step = 1e-6 * (self.end - self.t)
-        while True:
-            try:
-                self._finite = True
-                return solver_class(
-                    self._watched, self.t, self.y, self.end, first_step=min(first_step, self.end - self.t), **options
-                )
-            except (ValueError, np.linalg.LinAlgError):
-                # An implicit solver forms a Jacobian when it is built; with finite rates the error is not ours.
-                if self._finite:
-                    raise
-                raise StepFailure(finite=False) from None
+        try:
+            solver = getattr(integrate, self.scheme.method)(
+                self._watched,
+                self.t,
+                self.y,
+                self.end,
+                rtol=self.scheme.rtol,
+                atol=self.atol,
+                max_step=self.scheme.max_step,
+                first_step=first_step,
+            )
+        except ValueError:
+            self._raise_if_the_rates()
+            return None
+        return solver if np.isfinite(getattr(solver, "h_abs", 1.0)) else None
+
+    def _restarted(self, first_step):
+        solver = self._built(min(first_step, self.end - self.t))
+        if solver is None:
+            raise StepFailure(self._finite)
+        return solver
+
+    def _raise_if_the_rates(self):
+        """Called while handling a ValueError: the rate's is the caller's; scipy's own means the step is too large."""
+        if self._in_rate:
+            raise
 
     def step(self):
         """Advance by one accepted step to a finite state.
@@ -115,27 +124,27 @@ class Stepper:
             When the step size has fallen to round-off; ``t`` and ``y`` are those of the last good step.
         """
         attempt = None
+        self._finite, self._nearest = True, np.inf
         while True:
-            self._finite = True
             try:
                 self._solver.step()
-            except (ValueError, np.linalg.LinAlgError):
-                if self._finite:
-                    raise
-            failed = self._solver.status == "failed"
-            if not failed and self._solver.t > self.t and np.isfinite(self._solver.y).all():
-                self.t_before, self.t, self.y = self.t, self._solver.t, self._solver.y
-                return
-            if failed and self.scheme.method in ("DOP853", "RK45", "RK23"):
+            except ValueError:
+                self._raise_if_the_rates()
+            failed, reached = self._solver.status == "failed", self._solver.t - self.t
+            if not failed and reached > 0:
+                if np.isfinite(self._solver.y).all():
+                    # LSODA oversteps an end that is nearer than its smallest step.
+                    self.t, self.y = min(self._solver.t, self.end), self._solver.y
+                    return
+                self._finite = False
+            # LSODA gives up before its step is small, and steps to NaN; the others fail only at round-off, but Radau
+            # and BDF raise on a Jacobian that is not finite. Start again, smaller.
+            if failed and (self.scheme.method != "LSODA" or (self._finite and attempt is not None)):
                 raise StepFailure(self._finite)
-            # Implicit solvers and LSODA do not shrink past a non-finite rate by themselves: start again, smaller.
-            reached = self._solver.t - self.t
-            if failed and self._finite and attempt is not None:
-                raise StepFailure(finite=True)
-            attempt = min(attempt or np.inf, reached if reached > 0 else np.inf, self.end - self.t) / 8
+            attempt = min(attempt or np.inf, self._nearest, self.end - self.t) / 8
             if attempt < 64 * np.spacing(max(self.t, np.finfo(float).tiny)):
-                raise StepFailure(finite=False)
-            self._solver = self._built(attempt)
+                raise StepFailure(self._finite)
+            self._solver = self._restarted(attempt)
 
     def rate_here(self):
         """The rate at the present point, from the solver where it has it."""

@@ -1,6 +1,8 @@
 """The one loop: drives any flow with any scheme over the output times and leaves a trajectory, whatever happens."""
 
 import time
+import warnings
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -12,7 +14,11 @@ from .adaptive import Adaptive, StepFailure, Stepper
 from .events import EventWatch, check_events
 from .poles import PoleWatch
 from .progress import progress_of
+from .schemes import RungeKutta
 from .trajectory import Moment, Outcome, Statistics, Trajectory
+
+#: What a field raises when its numbers run away: no error of the caller, but a rate that is not finite.
+ARITHMETIC = (np.linalg.LinAlgError, OverflowError, ZeroDivisionError, FloatingPointError)
 
 #: Evaluations after which an adaptive run stops, unless the caller says otherwise.
 MAX_EVALUATIONS = 100_000
@@ -64,8 +70,17 @@ def integrate(
         On bad input, which includes a field that returns a wrong shape.
     """
     run = _Run(flow, times, scheme, dt, check_events(events), max_evaluations, max_seconds)
-    with progress_of(progress) as run.report, np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+    with progress_of(progress) as run.report, _failures_are_results():
         return run.go()
+
+
+@contextmanager
+def _failures_are_results():
+    """No floating-point error and no warning of a solver about its own failure: the outcome says it."""
+    with np.errstate(all="ignore"), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="lsoda: ")
+        warnings.filterwarnings("ignore", message="Diagonal number .* is exactly zero")
+        yield
 
 
 class _Run:
@@ -75,29 +90,19 @@ class _Run:
         self.times = time_array("times", times)
         self.scheme = Adaptive() if scheme is None else scheme
         self.adaptive = isinstance(self.scheme, Adaptive)
-        if not self.adaptive and not callable(self.scheme):
-            raise ValueError(f"scheme must be Adaptive(...) or a fixed-step scheme such as RK4; got {scheme!r}.")
-        if self.adaptive and dt is not None:
-            raise ValueError("dt belongs to fixed-step schemes; use Adaptive(max_step=...) to limit adaptive steps.")
-        if not self.adaptive and dt is None:
-            raise ValueError(f"{self.scheme!r} has a fixed step and needs dt; pass dt=0.1, or use Adaptive().")
+        _check_fit(flow, self.scheme, dt)
         self.dt = None if dt is None else number("dt", dt, above=0)
-        if self.adaptive and not flow.smooth:
-            raise ValueError(
-                "a split flow with projections is not an ODE, so Adaptive cannot drive it. "
-                "Use scheme=LieTrotter() or Strang() with dt."
-            )
         if max_evaluations is not None:
             max_evaluations = number("max_evaluations", max_evaluations, at_least=1, integer=True)
         elif self.adaptive:
             max_evaluations = MAX_EVALUATIONS
         self.max_evaluations = max_evaluations
         self.max_seconds = None if max_seconds is None else number("max_seconds", max_seconds, above=0)
-        self.flow = flow.for_run()
         self.source = flow
+        self.flow = _guarded(flow.for_run(), self._count)
         self.start = self.times[0]
         self.outputs = self.times - self.start
-        self.watch = EventWatch(events)
+        self.watch = EventWatch(events, self.start)
         self.evaluations = self.steps = 0
         self.began = time.monotonic()
         self.saved = []
@@ -108,7 +113,7 @@ class _Run:
         self.y = self.flow.pack(self.flow.start)
         self.s = 0.0
         self.saved.append(self.y)
-        self.watch.begin(self.start, self.flow.state(self.y))
+        self.watch.begin(self.flow.state(self.y))
         try:
             if len(self.outputs) == 1:
                 return self._ended(Outcome.FINISHED, "one output time: nothing to integrate")
@@ -118,18 +123,14 @@ class _Run:
         except _LimitMet as limit:
             return self._ended(Outcome.LIMIT, str(limit))
 
-    def rate(self, s, y):
-        """The flow's rate, counted against the limits."""
-        self._count(1)
-        return self.flow.rate(self.start + s, y)
-
-    def _count(self, evaluations):
-        self.evaluations += evaluations
-        if self.max_evaluations is not None and self.evaluations > self.max_evaluations:
+    def _count(self):
+        """Count one evaluation of a field against the limits."""
+        if self.evaluations == self.max_evaluations:
             raise _LimitMet(
                 f"max_evaluations = {self.max_evaluations} was met at t = {self.start + self.s:.10g} of "
                 f"{self.times[-1]:.10g}, after {self.steps} steps."
             )
+        self.evaluations += 1
         spent = time.monotonic() - self.began
         if self.max_seconds is not None and spent > self.max_seconds:
             raise _LimitMet(
@@ -141,24 +142,21 @@ class _Run:
         shape, flow = self.y.shape, self.flow
 
         def flat_rate(s, y):
-            try:
-                return np.ravel(self.rate(s, flow.retract(y.reshape(shape))))
-            except np.linalg.LinAlgError:
-                return np.full(y.size, np.nan)
+            return np.ravel(flow.rate(self.start + s, flow.retract(y.reshape(shape))))
 
         if not np.isfinite(flat_rate(0.0, self.y.ravel())).all():
             return self._ended(Outcome.NOT_FINITE, f"the velocity at the start, t = {self.start:.10g}, is not finite.")
         poles = PoleWatch()
         try:
-            stepper = Stepper(self.scheme, flat_rate, self.y.ravel(), self.outputs[-1])
+            size = np.abs(flow.growing(self.y)).max(initial=0.0)
+            stepper = Stepper(self.scheme, flat_rate, self.y.ravel(), self.outputs[-1], size)
             while self.s < self.outputs[-1]:
                 stepper.step()
-                self.steps += 1
                 stopped = self._accepted(stepper, shape)
                 if stopped is not None:
-                    return self._ended(Outcome.STOPPED, f"terminal event at t = {self.start + stopped:.10g}.")
-                here = flow.growing(self.y)
-                poles.step(self.s, here, flow.growing(stepper.rate_here().reshape(shape)))
+                    return self._stopped(stopped)
+                rate = stepper.rate_here().reshape(shape)
+                poles.step(self.s, flow.growing(self.y), flow.growing(rate))
                 if poles.confirmed and len(self.saved) < len(self.outputs):
                     pole = poles.estimate()
                     if self.outputs[len(self.saved)] >= pole:
@@ -168,28 +166,32 @@ class _Run:
         return self._ended(Outcome.FINISHED, "")
 
     def _accepted(self, stepper, shape):
-        """Save what lies in the last step and look for events; returns the time of a terminal event, or None."""
-        flow, before, after = self.flow, self.s, stepper.t
+        """Save what lies in the last step and look for events; returns s of a terminal event, or None."""
+        flow, before, after, y = self.flow, self.s, stepper.t, self.y
         end = flow.retract(stepper.y.reshape(shape))
         needs_inside = self.watch.events or self.outputs[len(self.saved)] < after
         inside = stepper.interpolant() if needs_inside else None
 
         def y_at(s):
-            return end if s == after else flow.retract(inside(s).reshape(shape))
+            if s <= before:
+                return y
+            return end if s >= after else flow.retract(inside(s).reshape(shape))
 
         return self._look_through(before, after, y_at)
 
     def _look_through(self, before, after, y_at):
-        stopped = self.watch.step(
-            self.start + before, self.start + after, lambda t: self.flow.state(y_at(min(max(t - self.start, before), after)))
-        )
-        until = after if stopped is None else stopped - self.start
+        self.steps += 1
+        stopped = self.watch.step(before, after, lambda s: self.flow.state(y_at(s)))
+        until = after if stopped is None else stopped
         while len(self.saved) < len(self.outputs) and self.outputs[len(self.saved)] <= until:
             self.saved.append(y_at(self.outputs[len(self.saved)]))
         self.s, self.y = until, y_at(until)
         if self.report is not None:
-            self.report(until / self.outputs[-1])
-        return None if stopped is None else until
+            self.report(float(until / self.outputs[-1]))
+        return stopped
+
+    def _stopped(self, s):
+        return self._ended(Outcome.STOPPED, f"terminal event at t = {self.start + s:.10g}.")
 
     def _blew_up(self, pole):
         return self._ended(
@@ -212,23 +214,42 @@ class _Run:
         )
 
     def _fixed(self):
-        flow = _counted(self.flow, self._count)
-        for k in range(1, len(self.outputs)):
-            left, right = self.outputs[k - 1], self.outputs[k]
+        for left, right in zip(self.outputs, self.outputs[1:], strict=False):
             count = _steps(right - left, self.dt)
-            for j in range(count):
-                before = left + (right - left) * j / count
-                after = right if j == count - 1 else left + (right - left) * (j + 1) / count
-                y = self.scheme(flow, self.start + before, self.y, (right - left) / count)
-                self.steps += 1
+            dt = (right - left) / count
+            for k in range(count):
+                before, after = left + k * dt, right if k == count - 1 else left + (k + 1) * dt
+                y = self.scheme(self.flow, self.start + before, self.y, dt)
                 if not np.isfinite(y).all():
                     return self._ended(
                         Outcome.NOT_FINITE, f"the step from t = {self.start + before:.10g} overflowed or gave NaN."
                     )
-                stopped = self._look_through(before, after, _between(self, before, after, self.y, y))
+                stopped = self._look_through(before, after, self._between(before, after, self.y, y))
                 if stopped is not None:
-                    return self._ended(Outcome.STOPPED, f"terminal event at t = {self.start + stopped:.10g}.")
+                    return self._stopped(stopped)
         return self._ended(Outcome.FINISHED, "")
+
+    def _between(self, before, after, y0, y1):
+        """States inside a fixed step: cubic Hermite on smooth flows, linear otherwise; rates only if needed."""
+        rates, span = [], after - before
+
+        def y_at(s):
+            if s <= before:
+                return y0
+            if s >= after:
+                return y1
+            z = (s - before) / span
+            straight = (1 - z) * y0 + z * y1
+            if not self.flow.smooth:
+                return straight
+            if not rates:
+                rates.extend(self.flow.rate(self.start + t, y) for t, y in ((before, y0), (after, y1)))
+                if not np.isfinite(rates).all():
+                    rates[:] = 2 * [(y1 - y0) / span]
+            bend = z * (z - 1) * ((1 - 2 * z) * (y1 - y0) + (z - 1) * span * rates[0] + z * span * rates[1])
+            return self.flow.retract(straight + bend)
+
+        return y_at
 
     def _ended(self, outcome, message, blow_up_time=None):
         reached = len(self.saved)
@@ -245,50 +266,60 @@ class _Run:
         )
 
 
-class _Counted:
-    """A flow as a fixed-step scheme sees it: every rate goes through the run's counter."""
+class _Guarded:
+    """A flow whose rate is counted, is never asked at a state that is not finite, and is NaN where arithmetic fails."""
 
     def __init__(self, flow, count):
         self._flow, self._count = flow, count
 
     def rate(self, t, y):
-        self._count(1)
-        return self._flow.rate(t, y)
+        if not np.isfinite(y).all():
+            return np.full_like(y, np.nan)
+        self._count()
+        try:
+            return self._flow.rate(t, y)
+        except ARITHMETIC:
+            return np.full_like(y, np.nan)
 
     def __getattr__(self, name):
         return getattr(self._flow, name)
 
 
-def _counted(flow, count):
+def _guarded(flow, count):
+    """Guards around a flow, or around each part of a split one."""
     if isinstance(flow, SplitFlow):
-        return replace(flow, parts=tuple(_counted(part, count) for part in flow.parts))
-    return _Counted(flow, count)
+        return replace(flow, parts=tuple(_guarded(part, count) for part in flow.parts))
+    return _Guarded(flow, count)
+
+
+def _check_fit(flow, scheme, dt):
+    """Raise a ValueError unless flow, scheme and dt go together."""
+    if not hasattr(flow, "rate"):
+        raise ValueError(
+            f"flow must be a ParticleFlow, GaussianFlow or SplitFlow; got {type(flow).__name__}. "
+            "Use simulate(field, start, times) for a field."
+        )
+    adaptive = isinstance(scheme, Adaptive)
+    if not adaptive and (isinstance(scheme, type) or not callable(scheme)):
+        raise ValueError(
+            "scheme must be Adaptive() or a fixed-step scheme: EULER, HEUN, RK4, LieTrotter() or Strang(); "
+            f"got {scheme!r}."
+        )
+    if adaptive and dt is not None:
+        raise ValueError("dt belongs to fixed-step schemes; use Adaptive(max_step=...) to limit adaptive steps.")
+    if not adaptive and dt is None:
+        raise ValueError(f"{scheme!r} has a fixed step and needs dt; pass dt=0.1, or use Adaptive().")
+    if isinstance(scheme, Adaptive | RungeKutta) and not flow.smooth:
+        raise ValueError(
+            f"a split flow with projections is not an ODE, so {scheme!r} cannot drive it. "
+            "Use scheme=LieTrotter() or Strang() with dt."
+        )
 
 
 def _steps(span, dt):
     """The fewest equal steps of at most dt that fill the span, up to round-off."""
     ratio = span / dt
+    if not ratio < 2**53:
+        raise ValueError(f"dt must be a sensible part of the interval between output times, {span:g}; got {dt:g}.")
     nearest = max(round(ratio), 1)
     return nearest if abs(ratio - nearest) <= 1e-9 * nearest else int(np.ceil(ratio))
-
-
-def _between(run, before, after, y0, y1):
-    """States inside a fixed step: cubic Hermite on smooth flows, linear otherwise; made only when asked."""
-    rates = []
-
-    def y_at(s):
-        if s >= after:
-            return y1
-        if s <= before:
-            return y0
-        z = (s - before) / (after - before)
-        straight = (1 - z) * y0 + z * y1
-        if not run.flow.smooth:
-            return straight
-        if not rates:
-            rates.extend([run.rate(before, y0), run.rate(after, y1)])
-        span = after - before
-        bend = z * (z - 1) * ((1 - 2 * z) * (y1 - y0) + (z - 1) * span * rates[0] + z * span * rates[1])
-        return run.flow.retract(straight + bend)
-
-    return y_at

@@ -1,9 +1,13 @@
 """Telling a pole from mere growth, and where the pole is, from the accepted steps of a run."""
 
+from itertools import pairwise
+
 import numpy as np
 
 #: How far the gap must have shrunk below an earlier scale before growth is called a pole.
 SHRINKAGE = 1e6
+#: How many scales time may advance for the shrinking to count.
+REACH = 4
 #: Steps in a row with a falling gap, and steps at all, before anything is said.
 FALLING, ENOUGH = 8, 12
 
@@ -18,7 +22,12 @@ class PoleWatch:
     """
 
     def __init__(self):
+        self._forget()
+
+    def _forget(self):
         self.times, self.gaps = [], []
+        # Scales E with the time t_i + 4 E until which they count; only those that no other one outdoes.
+        self.scales = []
         self.confirmed = False
 
     def step(self, t, y, rate):
@@ -26,32 +35,22 @@ class PoleWatch:
         size = np.abs(y).max(initial=0.0)
         growth = np.vdot(y / size, rate / size) if size > 0 else 0.0
         if not growth > 0:
-            self.times, self.gaps = [], []
-            self.confirmed = False
+            self._forget()
             return
+        gap = float(np.vdot(y / size, y / size) / growth)
         self.times.append(t)
-        self.gaps.append(float(np.vdot(y / size, y / size) / growth))
-        recent = self.gaps[-FALLING - 1 :]
-        falling = len(self.gaps) >= ENOUGH and all(a > b for a, b in zip(recent, recent[1:], strict=False))
-        self.confirmed = falling and self._has_collapsed(t)
-
-    def _has_collapsed(self, t):
-        times = np.array(self.times)
-        scales = np.minimum(self.gaps, times)
-        near = t - times <= 4 * scales
-        if not near.all():
-            # Steps out of reach now stay out of reach; the last ones serve the extrapolation.
-            near[-4 * ENOUGH :] = True
-            self.times = list(times[near])
-            self.gaps = list(np.array(self.gaps)[near])
-        return bool(((scales >= SHRINKAGE * self.gaps[-1]) & (t - times <= 4 * scales)).any())
+        self.gaps.append(gap)
+        scale = min(gap, t)
+        until = t + REACH * scale
+        self.scales = [(e, u) for e, u in self.scales if u >= t and (e > scale or u > until)]
+        if not any(e >= scale and u >= until for e, u in self.scales):
+            self.scales.append((scale, until))
+        falling = len(self.gaps) >= ENOUGH and all(a > b for a, b in pairwise(self.gaps[-FALLING - 1 :]))
+        self.confirmed = falling and max(e for e, _ in self.scales) >= SHRINKAGE * gap
 
     def estimate(self):
         """t* since the start of the run: the gap extrapolated to zero by a secant over one decade of it."""
         t, gap = self.times[-1], self.gaps[-1]
-        earlier = next(
-            (i for i in range(len(self.gaps) - 2, -1, -1) if self.gaps[i] >= 10 * gap), 0
-        )
-        if self.gaps[earlier] <= gap:
-            return t + gap
+        # Confirmed means that some earlier gap was a million times larger.
+        earlier = next(i for i in range(len(self.gaps) - 2, -1, -1) if self.gaps[i] >= 10 * gap)
         return t + gap * (t - self.times[earlier]) / (self.gaps[earlier] - gap)

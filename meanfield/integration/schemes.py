@@ -114,7 +114,7 @@ class Strang:
 
 def _parts(flow, name):
     if not isinstance(flow, SplitFlow):
-        raise ValueError(f"{name} splits a SplitFlow; got {type(flow).__name__}. Use EULER, HEUN, RK4 or Adaptive().")
+        raise ValueError(f"{name} splits a SplitFlow; this flow has no parts. Use EULER, HEUN, RK4 or Adaptive().")
     return flow.parts
 
 

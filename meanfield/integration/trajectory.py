@@ -1,6 +1,7 @@
 """What a run leaves behind: states at the output times, how it ended, events, and what it cost."""
 
 import enum
+import operator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -11,7 +12,7 @@ from ..measures import Measure
 
 
 class Outcome(enum.Enum):
-    """How a run ended. Every value but FINISHED and STOPPED is a failure of the mathematics, with all before it kept."""
+    """How a run ended. All but FINISHED and STOPPED are failures of the mathematics, with everything before kept."""
 
     FINISHED = "finished"
     STOPPED = "stopped by an event"
@@ -62,7 +63,8 @@ class Trajectory:
 
     Notes
     -----
-    ``trajectory[k]`` is the state at ``times[k]``; iteration runs over states; `items` over (time, state).
+    ``trajectory[k]`` is the state at ``times[k]``, ``trajectory[i:j]`` a list of states; iteration runs over states,
+    `items` over (time, state). The arrays are read-only.
     """
 
     times: np.ndarray
@@ -74,6 +76,10 @@ class Trajectory:
     blow_up_time: float | None = None
     event_times: list = field(default_factory=list)
     statistics: Statistics = Statistics()
+
+    def __post_init__(self):
+        for array in (self.times, self.arrays, *self.event_times):
+            array.setflags(write=False)
 
     @classmethod
     def from_hidden_states(cls, layers, *, weights=None):
@@ -99,14 +105,16 @@ class Trajectory:
             flow,
             Outcome.FINISHED,
             "hidden states of a model",
-            Moment(times[-1], measures[-1]),
+            Moment(float(times[-1]), measures[-1]),
         )
 
     def __len__(self):
         return len(self.times)
 
     def __getitem__(self, k):
-        return self.flow.state(self.arrays[k])
+        if isinstance(k, slice):
+            return [self.flow.state(array) for array in self.arrays[k]]
+        return self.flow.state(self.arrays[operator.index(k)])
 
     def __iter__(self):
         return (self[k] for k in range(len(self)))
@@ -134,7 +142,7 @@ class Trajectory:
         described = {"outcome": self.outcome.name, "message": self.message}
         if self.blow_up_time is not None:
             described["blow_up_time"] = self.blow_up_time
-        if isinstance(self[0] if len(self) else self.last.state, Measure):
+        if isinstance(self.last.state, Measure):
             variables = {"points": (("time", "token", "coordinate"), self.arrays)}
         else:
             covariances = self.arrays[:, :, 1:] @ np.swapaxes(self.arrays[:, :, 1:], 1, 2)
