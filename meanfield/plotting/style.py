@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 import matplotlib.style
 from cycler import cycler
+from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 
 #: Width of one text column and of a full page, in inches.
@@ -89,9 +90,83 @@ def look(name):
     return LOOKS[name]._asdict()
 
 
+def looks(names):
+    """A `Look` for each name of a panel, as a dict: variants get their own, other names the ones left over, in order.
+
+    More names than looks go round the table again with the line styles shifted, so no two of 64 are alike.
+    """
+    names = list(dict.fromkeys(names))
+    taken = {name: LOOKS[name] for name in names if name in LOOKS}
+    spare = [row for name, row in LOOKS.items() if name not in taken]
+    table = list(LOOKS.values())
+    while len(spare) < len(names):
+        shift = len(spare) // len(table) + 1
+        spare += [row._replace(linestyle=table[(k + shift) % len(table)].linestyle) for k, row in enumerate(table)]
+    others = iter(spare)
+    return {name: taken[name] if name in taken else next(others) for name in names}
+
+
+def spelt(name):
+    """A variant's name as it is written in a figure; other names as they are."""
+    return {"l2": "L2", "multihead": "multi-head"}.get(name, name)
+
+
+def ink(color):
+    """A darker shade of a colour: what text in that colour is written in, to be read on white."""
+    return tuple(0.75 * part for part in to_rgb(color))
+
+
+class PrintFigure(Figure):
+    """A Figure that keeps the look of the house, and its TrueType fonts, when its user calls ``savefig`` directly."""
+
+    def savefig(self, fname, **options):
+        """As `matplotlib.figure.Figure.savefig`, inside `style`: ticks and fonts are made only here."""
+        with style():
+            super().savefig(fname, **options)
+
+
 def new_figure(width=COLUMN, height=2.6):
     """An empty figure of the given size in inches, laid out by constraints, belonging to no window and no pyplot."""
-    return Figure(figsize=(width, height), layout="constrained")
+    return PrintFigure(figsize=(width, height), layout="constrained")
+
+
+def panel(axes=None, *, width=COLUMN, height=2.6, projection=None):
+    """The axes to draw into: those given, or the only ones of a new figure.
+
+    Parameters
+    ----------
+    axes : matplotlib.axes.Axes, optional
+        A panel of the caller's figure.
+    width, height : float
+        Size of the new figure in inches.
+    projection : None or "3d"
+        What the plot needs.
+
+    Raises
+    ------
+    ValueError
+        If the axes given are flat and the plot is not, or the other way round.
+    """
+    if axes is None:
+        return new_figure(width, height).add_subplot(projection=projection)
+    if (axes.name == "3d") != (projection == "3d"):
+        wanted = "'3d'" if projection == "3d" else "None"
+        raise ValueError(
+            f"axes must have projection {wanted} for this plot; got projection {axes.name!r}. "
+            f"Make them with figure.add_subplot(projection={wanted})."
+        )
+    return axes
+
+
+def figure_of(axes):
+    """The whole figure that axes belong to, subfigures seen through."""
+    return axes.get_figure(root=True)
+
+
+def letter_panels(axes):
+    """Put a, b, c, ... in bold before the title of each panel of a sequence of axes."""
+    for letter, one in zip("abcdefghijklmnopqrstuvwxyz", axes, strict=False):
+        one.set_title(f"$\\bf{{{letter}}}$  {one.get_title(loc='left')}".rstrip(), loc="left")
 
 
 def save_figure(figure, path):
