@@ -43,7 +43,8 @@ sweeps.store  sweeps.backends  sweeps.summary  sweeps.studies
 sweeps.parallel
 plotting.style  plotting.paths  plotting.frames
 plotting.labels
-plotting.cone  plotting.covariances  plotting.curves  plotting.matrices  plotting.tokens  plotting.animation
+plotting.cone  plotting.covariances  plotting.curves  plotting.matrices  plotting.polytopes  plotting.tokens
+plotting.animation
 cli
 __main__
 """.strip().splitlines()
