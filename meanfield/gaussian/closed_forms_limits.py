@@ -12,11 +12,9 @@ from .closed_forms_quadratic import quadratic_part
 
 def _vanishing_part(root, contraction):
     """L N N^T L^T, N a basis of ker(C L): with S0 > 0 this is Z (Z^T S0^{-1} Z)^{-1} Z^T, Z a basis of ker C."""
-    d, r = root.shape
     _, values, vectors = np.linalg.svd(contraction @ root)
-    # With S0 > 0 the rank of C L is that of C, however unequal the eigenvalues of S0 are.
-    negligible = d * np.finfo(float).eps * norm(contraction) * norm(root)
-    rank = len(contraction) if r == d else int((values > negligible).sum())
+    negligible = len(root) * np.finfo(float).eps * norm(contraction) * norm(root)
+    rank = int((values > negligible).sum())
     kept = root @ vectors[rank:].T
     return kept @ kept.T
 

@@ -182,6 +182,15 @@ def test_hurwitz_drift_decides_by_the_stationary_precision():
     assert mixed.fate is cf.Fate.UNDECIDED
 
 
+def test_a_form_of_two_signs_is_undecided_between_the_two_bounds():
+    # The turning drift averages the form away, its positive part alone is not averaged.
+    drift, a = np.array([[-0.1, 4.0], [-4.0, -0.1]]), np.diag([1.0, -1.0])
+    law = Gaussian([0.0, 0.0], np.eye(2))
+    assert cf.affine_fate(head_of(a), drift, law).fate is cf.Fate.UNDECIDED
+    assert cf.affine_fate(head_of(a), drift, Gaussian([0.0, 0.0], 0.1 * np.eye(2))).fate is cf.Fate.VANISHES
+    assert cf.affine_fate(head_of(a), drift, Gaussian([0.0, 0.0], 10 * np.eye(2))).fate is cf.Fate.BLOWS_UP
+
+
 def test_affine_doors():
     law = Gaussian([0, 0], np.eye(2))
     with pytest.raises(ValueError, match="needs V = v I"):

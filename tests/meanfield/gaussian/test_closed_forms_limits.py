@@ -58,6 +58,19 @@ def test_limit_is_the_kernel_formula_for_regular_starts():
     np.testing.assert_allclose(cf.softmax_limit(Head(query, -query, np.eye(4)), law), formula, rtol=1e-9, atol=1e-11)
 
 
+def test_limit_keeps_its_rank_for_starts_of_very_unequal_axes():
+    turn = np.linalg.qr(np.random.default_rng(6).standard_normal((3, 3)))[0]
+    law = Gaussian(np.zeros(3), (turn * [1.0, 1e-6, 1e-12]) @ turn.T)
+    query = np.array([[1.0, 2.0, -1.0], [0.5, 0.0, 1.0]])
+    root = np.linalg.svd(cf.softmax_limit(Head(query, -query, np.eye(3)), law))
+    # The eigenvalue 1e-12 of the start itself carries a relative round-off of 1e-4, and decides the size of the limit.
+    z = np.cross(*query) / np.linalg.norm(np.cross(*query))
+    size = 1 / sum((z @ turn) ** 2 / [1.0, 1e-6, 1e-12])
+    assert root[1][0] == pytest.approx(size, rel=1e-3)
+    np.testing.assert_allclose(np.abs(root[0][:, 0] @ z), 1, rtol=1e-9)
+    assert root[1][1] < 1e-9 * size
+
+
 def test_softmax_l2_and_sinkhorn_share_the_limit_of_tied_heads():
     law = Gaussian([0.0, 0.0], [[1.0, 0.3], [0.3, 0.5]])
     query = np.array([[1.0, 0.5]])
