@@ -71,8 +71,23 @@ def animate(
     else:
         symbol = symbol or ("x" if view is None else "z")
         figure, draw, times = _token_scene(token_path(run, view), variant, coordinates, limits, symbol)
-    panel_drawn = figure.axes[0]
-    panel_drawn.set_title(_time_line(title, times[-1]))
+    axes = figure.axes[0]
+
+    def frames():
+        for k, time in enumerate(times):
+            draw(k)
+            axes.set_title(_time_line(title, time))
+            yield
+            if progress is not None:
+                progress(k + 1, len(times))
+
+    axes.set_title(_time_line(title, times[-1]))
+    _record(figure, frames(), path, writer, dpi)
+    return path
+
+
+def _record(figure, frames, path, writer, dpi):
+    """Write the figure as it looks at each turn of ``frames`` to a temporary file that takes the name at the end."""
     figure.draw_without_rendering()  # the layout is settled once: else the axes would shiver with the labels
     figure.set_layout_engine("none")
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -80,17 +95,12 @@ def animate(
     os.close(handle)
     try:
         with writer.saving(figure, temporary, dpi):
-            for k, time in enumerate(times):
-                draw(k)
-                panel_drawn.set_title(_time_line(title, time))
+            for _ in frames:
                 writer.grab_frame()
-                if progress is not None:
-                    progress(k + 1, len(times))
         os.chmod(temporary, 0o644)  # mkstemp leaves it to the owner alone
         os.replace(temporary, path)
     finally:
         Path(temporary).unlink(missing_ok=True)
-    return path
 
 
 def _writer(path, fps):

@@ -4,7 +4,7 @@ import numpy as np
 
 from ..checks import number
 from ..measures import Gaussian, Measure
-from .frames import GREY, TIMES, box_around, frame, limits_array, value_bar
+from .frames import GREY, TIMES, box_around, frame, limits_array, steady_ticks, value_bar
 from .paths import gaussian_path
 from .style import figure_of, looks, panel, style
 
@@ -155,4 +155,5 @@ def _draw_bands(axes, path, look, symbol):
     axes.plot(path.times, mean, color=look.color)
     if path.blow_up_time is not None:
         axes.axvline(path.blow_up_time, color=GREY, linewidth=0.8, linestyle=":")
+    steady_ticks(axes.xaxis, axes.yaxis)
     axes.set(xlabel="time $t$", ylabel=f"mean and 1, 2 s.d. of ${symbol}$")

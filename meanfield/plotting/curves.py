@@ -3,11 +3,11 @@
 from fractions import Fraction
 
 import numpy as np
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullFormatter
+from matplotlib.ticker import LogLocator, MaxNLocator, NullFormatter, StrMethodFormatter
 
 from ..checks import finite_array
 from ..verdict import Verdict
-from .frames import GREY
+from .frames import GREY, steady_ticks
 from .labels import EndLabels
 from .style import figure_of, looks, panel, spelt, style
 
@@ -204,6 +204,8 @@ def _finish(axes, xlabel, ylabel, xscale, yscale, title):
         choose(scale, **({"nonpositive": "mask"} if scale == "log" else {}))
         if scale == "log":
             _plain_decades(axis)
+        elif scale == "linear":
+            steady_ticks(axis)
     if xscale == "linear":
         axes.margins(x=0.025)
     axes.set(xlabel=xlabel, ylabel=ylabel, title=title)
@@ -214,9 +216,9 @@ def _plain_decades(axis):
     low, high = axis.get_view_interval()
     few = 0 < low < high < 30 * low and low >= 1e-3 and high < 1e5
     axis.set_minor_locator(LogLocator(subs=(2, 5) if few else "auto"))
-    axis.set_minor_formatter(FuncFormatter(lambda value, _: f"{value:g}") if few else NullFormatter())
+    axis.set_minor_formatter(StrMethodFormatter("{x:g}") if few else NullFormatter())
     if few:
-        axis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axis.set_major_formatter(StrMethodFormatter("{x:g}"))
 
 
 def _mark_verdicts(axes, verdicts):

@@ -82,7 +82,14 @@ def frame(axes, limits, coordinates, symbol):
             getattr(axes, f"set_{name}label")(f"${symbol}_{{{c + 1}}}$")
         frame_space(axes, limits)
     else:
+        steady_ticks(axes.xaxis, axes.yaxis)
         axes.set_aspect("equal", adjustable="box")
+
+
+def steady_ticks(*axes):
+    """A handful of ticks on each axis whatever its length: else labels change width after the layout has seen them."""
+    for axis in axes:
+        axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
 
 
 def frame_space(axes, limits, zoom=0.88):
@@ -90,10 +97,9 @@ def frame_space(axes, limits, zoom=0.88):
     axes.set_box_aspect([high - low for low, high in limits], zoom=zoom)
     for axis in (axes.xaxis, axes.yaxis, axes.zaxis):
         axis.set_pane_color((1.0, 1.0, 1.0, 0.0))
-        axis._axinfo["grid"].update(color="#E6E6E6", linewidth=0.4)
         axis.set_tick_params(pad=-2)
         axis.labelpad = -5
-        axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10], prune="both"))
+        axis.set_major_locator(MaxNLocator(4, steps=[1, 2, 5, 10], prune="both"))
 
 
 def draw_space(axes, space):
@@ -142,6 +148,7 @@ def bar_beside(axes, mappable, label):
         bar = figure.colorbar(mappable, ax=axes, label=label, pad=0.02)
         bar.ax.set_box_aspect(None)
         bar.ax.set_axes_locator(_Beside(axes))
+    bar.locator = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
     bar.outline.set_visible(False)
 
 

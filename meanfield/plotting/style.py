@@ -58,6 +58,8 @@ _SETTINGS = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "axes.prop_cycle": cycler(color=[look.color for look in LOOKS.values()]),
+    "grid.color": "#E6E6E6",
+    "grid.linewidth": 0.4,
     "legend.frameon": False,
     "image.cmap": "viridis",
     "figure.dpi": DPI,

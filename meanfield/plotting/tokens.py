@@ -4,7 +4,17 @@ import numpy as np
 
 from ..checks import finite_array
 from ..measures import Measure
-from .frames import GREY, box_around, chosen_coordinates, draw_space, draw_tracks, frame, limits_array, value_bar
+from .frames import (
+    GREY,
+    box_around,
+    chosen_coordinates,
+    draw_space,
+    draw_tracks,
+    frame,
+    limits_array,
+    steady_ticks,
+    value_bar,
+)
 from .paths import token_path
 from .style import figure_of, looks, panel, style
 
@@ -127,6 +137,7 @@ def _frame_in_time(axes, path, limits, number, symbol):
     name = f"${symbol}$" if path.tokens.shape[-1] == 1 else f"${symbol}_{{{number + 1}}}$"
     words = "rescaled coordinate" if symbol == "z" else "token coordinate"
     axes.set(xlabel="time $t$", ylabel=f"{words} {name}", ylim=limits)
+    steady_ticks(axes.xaxis, axes.yaxis)
     span = path.times[-1] - path.times[0] or 1.0
     end = path.times[-1] if path.blow_up_time is None else max(path.times[-1], path.blow_up_time)
     axes.set_xlim(path.times[0] - 0.02 * span, end + 0.04 * span)
