@@ -215,7 +215,9 @@ class TestScales:
         shift = 0.5 * np.eye(1, d)
         mu, nu = Measure(tokens), Measure(tokens + shift)
         assert wasserstein(mu, nu) == pytest.approx(0.5, abs=1e-15)
-        assert sliced_wasserstein(mu, nu, directions=np.eye(1, d)) == 0.5
+        slanted = np.array([[0.6, 0.8]])[:, :d]
+        expected = 0.5 * slanted[0, 0] / np.linalg.norm(slanted)
+        assert sliced_wasserstein(mu, nu, directions=slanted) == pytest.approx(expected, abs=1e-15)
         assert sinkhorn_divergence(mu, nu, epsilon=0.1) == pytest.approx(0.25, abs=1e-12)
 
     @pytest.mark.parametrize("size", [1e-300, 1e-170, 1e170, 1e300])
