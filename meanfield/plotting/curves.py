@@ -34,7 +34,8 @@ def plot_observables(
     xlabel, ylabel : str
         Symbol and words.
     xscale, yscale : str
-        "linear", "log" or another scale of matplotlib's; values that a log axis cannot hold leave a gap.
+        "linear", "log" or another scale of matplotlib's; values that a log axis cannot hold leave a gap,
+        and where it can hold none the axis stays linear.
     references : dict of str to (times, values), optional
         What theory says, drawn thin, dashed and grey, with its name.
     verdicts : sequence of Verdict
@@ -200,12 +201,14 @@ def _counts(name, given):
 
 
 def _finish(axes, xlabel, ylabel, xscale, yscale, title):
-    for axis, scale, choose in ((axes.xaxis, xscale, axes.set_xscale), (axes.yaxis, yscale, axes.set_yscale)):
-        choose(scale, **({"nonpositive": "mask"} if scale == "log" else {}))
-        if scale == "log":
+    for axis, scale, choose, k in ((axes.xaxis, xscale, axes.set_xscale, 0), (axes.yaxis, yscale, axes.set_yscale, 1)):
+        if scale == "log" and any((line.get_xydata()[:, k] > 0).any() for line in axes.lines):
+            choose("log", nonpositive="mask")
             _plain_decades(axis)
-        elif scale == "linear":
+        elif scale in ("linear", "log"):  # a log axis cannot hold nothing: all diameters of one token are zero
             steady_ticks(axis)
+        else:
+            choose(scale)
     if xscale == "linear":
         axes.margins(x=0.025)
     axes.set(xlabel=xlabel, ylabel=ylabel, title=title)

@@ -89,7 +89,7 @@ def frame(axes, limits, coordinates, symbol):
 def steady_ticks(*axes):
     """A handful of ticks on each axis whatever its length: else labels change width after the layout has seen them."""
     for axis in axes:
-        axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 2.5, 5, 10]))
+        axis.set_major_locator(MaxNLocator(5, steps=[1, 2, 5, 10]))
 
 
 def frame_space(axes, limits, zoom=0.88):
@@ -148,7 +148,7 @@ def bar_beside(axes, mappable, label):
         bar = figure.colorbar(mappable, ax=axes, label=label, pad=0.02)
         bar.ax.set_box_aspect(None)
         bar.ax.set_axes_locator(_Beside(axes))
-    bar.locator = MaxNLocator(5, steps=[1, 2, 2.5, 5, 10])
+    bar.locator = MaxNLocator(5, steps=[1, 2, 5, 10])
     bar.outline.set_visible(False)
 
 
