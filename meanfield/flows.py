@@ -127,8 +127,11 @@ class GaussianFlow:
         return Gaussian.from_root(y[:, 0], y[:, 1:])
 
     def rate(self, t, y):
-        """[c + B m | B L]."""
-        affine = affine_on_gaussian(self.field, t, self.state(y))
+        """[c + B m | B L]; NaN once the covariance has overflowed, whatever a field makes of that."""
+        law = self.state(y)
+        if not np.isfinite(law.covariance).all():
+            return np.full_like(y, np.nan)
+        affine = affine_on_gaussian(self.field, t, law)
         d = len(y)
         if np.shape(getattr(affine, "matrix", None)) != (d, d) or np.shape(affine.offset) != (d,):
             raise ValueError(

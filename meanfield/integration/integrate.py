@@ -207,6 +207,9 @@ class _Run:
             return self._ended(
                 Outcome.NOT_FINITE, f"the velocity stopped being finite just after t = {self.start + self.s:.10g}."
             )
+        pole = poles.at_collapse(self.s)
+        if pole is not None:
+            return self._blew_up(pole)
         return self._ended(
             Outcome.STALLED,
             f"the step size fell to round-off at t = {self.start + self.s:.10g} without signs of a pole; "

@@ -10,6 +10,8 @@ SHRINKAGE = 1e6
 REACH = 4
 #: Steps in a row with a falling gap, and steps at all, before anything is said.
 FALLING, ENOUGH = 8, 12
+#: Decades of remaining time over which the size must follow a power law for a spiral pole, and how closely.
+DECADES, CORRELATION = 6, -0.99
 
 
 class PoleWatch:
@@ -19,9 +21,13 @@ class PoleWatch:
     zero while time hardly moves. A step with gap g is taken for a pole when some earlier step at time t_i, with scale
     E = min(gap_i, t_i), has E >= 1e6 g and t - t_i <= 4 E, the last 8 gaps fall, and there were at least 12 steps.
     The history is forgotten whenever y shrinks.
+
+    A spiral pole, where y turns while it grows and shrinks for part of each turn, escapes that rule. It runs the step
+    size down to round-off, and is then told by the size growing like a power of the time left (`at_collapse`).
     """
 
     def __init__(self):
+        self.sizes = []
         self._forget()
 
     def _forget(self):
@@ -33,6 +39,7 @@ class PoleWatch:
     def step(self, t, y, rate):
         """Note an accepted step at time t since the start of the run."""
         size = np.abs(y).max(initial=0.0)
+        self.sizes.append((t, size))
         growth = np.vdot(y / size, rate / size) if size > 0 else 0.0
         if not growth > 0:
             self._forget()
@@ -54,3 +61,18 @@ class PoleWatch:
         # Confirmed means that some earlier gap was a million times larger.
         earlier = next(i for i in range(len(self.gaps) - 2, -1, -1) if self.gaps[i] >= 10 * gap)
         return t + gap * (t - self.times[earlier]) / (self.gaps[earlier] - gap)
+
+    def at_collapse(self, end):
+        """t* = ``end`` if the steps collapsed there by a spiral pole, else None.
+
+        The size must have grown like a power of end - t over six decades of it; a jump in the field, or a tolerance
+        that round-off cannot meet, leaves the size where it was.
+        """
+        times, sizes = np.array(self.sizes).T if self.sizes else np.zeros((2, 0))
+        left = end - times
+        kept = (left > 1e3 * np.spacing(end)) & (sizes > 0)
+        if not kept.any():
+            return None
+        logs = np.log(left[kept]), np.log(sizes[kept])
+        spans = np.ptp(logs[0]) >= DECADES * np.log(10) and np.ptp(logs[1]) >= 1
+        return end if spans and np.corrcoef(*logs)[0, 1] <= CORRELATION else None

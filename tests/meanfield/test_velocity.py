@@ -1,69 +1,69 @@
-"""Velocity fields of any origin: a user's own function, sums of fields, affine maps."""
+"""Affine maps, the Gaussian reduction of a field, and sums of fields."""
 
 import numpy as np
 import pytest
 
-from meanfield import (
-    AffineMap,
-    Gaussian,
-    Head,
-    LinearAttention,
-    Measure,
-    NotGaussianError,
-    SoftmaxAttention,
-    SumField,
-    VelocityField,
-)
-from meanfield.velocity import affine_on_gaussian, field_for_run
+from meanfield import AffinePerceptron, Gaussian, Head, Measure, NotGaussianError, SinkhornAttention, SoftmaxAttention
+from meanfield.velocity import AffineMap, SumField, VelocityField, affine_on_gaussian, field_for_run
+
+LAW = Gaussian([1.0, -2.0], [[2.0, 0.5], [0.5, 1.0]])
+TOKENS = Measure([[1.0, 0.0], [0.0, 2.0], [-1.0, 1.0]])
 
 
-def towards_the_mean(t, x, mu):
-    """A user's own field."""
-    return (1 + t) * (mu.mean - x)
+def shear(t, x, mu):
+    return t * x[:, ::-1]
 
 
-def test_a_function_of_three_arguments_is_a_velocity_field():
-    mu = Measure([[0.0], [2.0]])
-    assert isinstance(towards_the_mean, VelocityField)
-    assert SumField((towards_the_mean, towards_the_mean))(1.0, mu.points, mu)[:, 0].tolist() == [4.0, -4.0]
-    assert field_for_run(towards_the_mean) is towards_the_mean
+def test_an_affine_map_takes_each_row_to_its_matrix_times_the_row_plus_the_offset():
+    B, c = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([10.0, 20.0])
+    got = AffineMap(B, c)(np.array([[1.0, 0.0], [0.0, 1.0]]))
+    assert got.tolist() == [[11.0, 23.0], [12.0, 24.0]]
 
 
-def test_a_function_without_a_gaussian_form_is_named_with_the_way_out():
-    with pytest.raises(NotGaussianError, match=r"^towards_the_mean does not keep .*on_gaussian\(t, law\).*law\.sample"):
-        affine_on_gaussian(towards_the_mean, 0.0, Gaussian([0.0], [[1.0]]))
+def test_a_batch_of_affine_maps_acts_on_a_batch_of_points():
+    B = np.stack([np.eye(2), 2 * np.eye(2)])
+    got = AffineMap(B, np.array([[0.0, 1.0], [5.0, 0.0]]))(np.ones((2, 1, 2)))
+    assert got.tolist() == [[[1.0, 2.0]], [[7.0, 2.0]]]
 
 
-def test_the_error_is_a_value_error_so_that_callers_need_no_new_name():
-    assert issubclass(NotGaussianError, ValueError)
+def test_affine_maps_add_up():
+    total = AffineMap(np.eye(2), np.ones(2)) + AffineMap(np.ones((2, 2)), np.array([1.0, 2.0]))
+    assert total.matrix.tolist() == [[2.0, 1.0], [1.0, 2.0]]
+    assert total.offset.tolist() == [2.0, 3.0]
 
 
-def test_an_affine_map_acts_on_rows_and_maps_add_up():
-    first = AffineMap(np.array([[0.0, 1.0], [2.0, 0.0]]), np.array([1.0, 0.0]))
-    second = AffineMap(np.eye(2), np.zeros(2))
-    x = np.array([[3.0, 5.0]])
-    assert first(x).tolist() == [[6.0, 6.0]]
-    assert (first + second)(x).tolist() == [[9.0, 11.0]]
-
-
-def test_a_batch_of_maps_acts_on_a_batch_of_points():
-    maps = AffineMap(np.array([np.eye(2), 2 * np.eye(2)]), np.array([[0.0, 1.0], [0.0, 0.0]]))
-    x = np.ones((2, 3, 2))
-    assert maps(x)[0].tolist() == [[1.0, 2.0]] * 3
-    assert maps(x)[1].tolist() == [[2.0, 2.0]] * 3
+def test_a_plain_function_is_a_velocity_field_without_a_gaussian_reduction():
+    assert isinstance(shear, VelocityField)
+    with pytest.raises(NotGaussianError, match=r"shear does not keep Gaussians Gaussian.*law\.sample"):
+        affine_on_gaussian(shear, 0.0, LAW)
 
 
 def test_a_sum_of_fields_adds_velocities_and_affine_maps():
-    mu, law = Measure([[0.5, 1.0], [2.0, -1.0]]), Gaussian([0.5, 0.2], [[1.0, 0.1], [0.1, 0.5]])
-    softmax, linear = SoftmaxAttention(Head.identity(2)), LinearAttention(Head.identity(2))
-    both = SumField((softmax, linear))
-    apart = softmax(0.0, mu.points, mu) + linear(0.0, mu.points, mu)
-    assert both(0.0, mu.points, mu) == pytest.approx(apart, abs=1e-15)
-    parts = softmax.on_gaussian(0.0, law).matrix + linear.on_gaussian(0.0, law).matrix
-    assert both.on_gaussian(0.0, law).matrix == pytest.approx(parts, abs=1e-15)
+    attention, layer = SoftmaxAttention(Head.identity(2)), AffinePerceptron(np.eye(2), [1.0, 0.0])
+    total, x = SumField((attention, layer)), np.array([[0.5, 0.5]])
+    np.testing.assert_array_equal(total(0.0, x, TOKENS), attention(0.0, x, TOKENS) + layer(0.0, x, TOKENS))
+    reduced = total.on_gaussian(0.0, LAW)
+    np.testing.assert_array_equal(reduced.matrix, LAW.covariance + np.eye(2))
+    np.testing.assert_array_equal(reduced.offset, LAW.mean + np.array([1.0, 0.0]))
 
 
-@pytest.mark.parametrize("fields", [(), (None,), (towards_the_mean, 3)])
-def test_a_sum_of_nothing_or_of_no_fields_is_refused(fields):
+def test_a_sum_with_a_part_that_bends_gaussians_has_no_reduction():
+    with pytest.raises(NotGaussianError, match="shear"):
+        SumField((AffinePerceptron(np.eye(2)), shear)).on_gaussian(0.0, LAW)
+
+
+def test_a_sum_is_made_ready_for_a_run_part_by_part():
+    sinkhorn = SinkhornAttention(Head.identity(2))
+    ready = field_for_run(SumField((sinkhorn, shear)))
+    assert ready.fields[0] is not sinkhorn
+    assert ready.fields[1] is shear
+    # The warm start moves the balanced potential within its tolerance of 1e-10.
+    np.testing.assert_allclose(
+        ready(1.0, TOKENS.points, TOKENS), SumField((sinkhorn, shear))(1.0, TOKENS.points, TOKENS), rtol=1e-9
+    )
+
+
+@pytest.mark.parametrize("fields", [(), (1.0,), (shear, None)])
+def test_a_sum_of_what_is_no_field_is_refused(fields):
     with pytest.raises(ValueError, match="fields must be a tuple of one or more velocity fields"):
         SumField(fields)
