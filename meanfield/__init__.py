@@ -18,6 +18,7 @@ from .attention import (
     make_attention,
 )
 from .flows import GaussianFlow, ParticleFlow, SplitFlow
+from .gaussian.ensemble import simulate_ensemble
 from .integration import (
     EULER,
     HEUN,
@@ -91,4 +92,5 @@ __all__ = [
     "make_attention",
     "run_cases",
     "simulate",
+    "simulate_ensemble",
 ]

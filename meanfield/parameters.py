@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -62,12 +63,20 @@ class Head:
         """Dimension d of the tokens."""
         return self.query.shape[-1]
 
-    @property
+    def take(self, indices):
+        """The heads of some instances of a batch, unchecked."""
+        taken = object.__new__(Head)
+        taken.__dict__.update(
+            query=self.query[indices], key=self.key[indices], value=self.value[indices], scale=self.scale
+        )
+        return taken
+
+    @cached_property
     def A(self):
         """scale * K^T Q, shape (d, d): the logit is x^T A^T y."""
         return self.scale * np.swapaxes(self.key, -1, -2) @ self.query
 
-    @property
+    @cached_property
     def G(self):
         """scale * K^T K, shape (d, d)."""
         return self.scale * np.swapaxes(self.key, -1, -2) @ self.key

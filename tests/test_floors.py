@@ -27,12 +27,14 @@ integration.simulate
 gaussian.closed_forms_doors
 gaussian.closed_forms_affine  gaussian.closed_forms_quadratic  gaussian.closed_forms_sinkhorn  gaussian.scalar_flows
 gaussian.closed_forms_fate  gaussian.closed_forms_limits  gaussian.closed_forms_poles
-gaussian.closed_forms  gaussian.invariants  gaussian.ensemble
-gaussian.predictions
-analysis.transport  analysis.observables
+gaussian.closed_forms  gaussian.invariants  gaussian.batched
+gaussian.ensemble  gaussian.predictions
+analysis.transport  analysis.observables  analysis.lasting
 analysis.entropic
 analysis.distances
-analysis.clustering  analysis.blow_up  analysis.stability  analysis.mean_field_limit
+analysis.clustering  analysis.blow_up  analysis.stability  analysis.mean_field_limit  analysis.hull_vertices
+analysis.merge_tree  analysis.metastability  analysis.rank_collapse  analysis.boolean_attention  analysis.judged_runs
+analysis.merging
 gradient_flow.energies  gradient_flow.twisted  gradient_flow.geodesics
 encoder.operators  encoder.splitting  encoder.layers  encoder.qwen3  encoder.control
 variational.mixture  variational.score_flow  variational.gating  variational.diagnostics
@@ -44,6 +46,7 @@ sweeps.parallel
 plotting.style  plotting.paths  plotting.frames
 plotting.labels
 plotting.cone  plotting.covariances  plotting.curves  plotting.matrices  plotting.polytopes  plotting.tokens
+plotting.dendrograms
 plotting.animation
 cli
 __main__
