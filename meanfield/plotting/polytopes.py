@@ -87,8 +87,8 @@ def plot_hulls(
 
 
 def _draw_hull(axes, faces, color, *, last):
-    """One hull: an outline with a faint face; the last one is drawn stronger."""
-    width, alpha = (1.2, 0.18) if last else (0.7, 0.05)
+    """One hull: an outline, the last one stronger and faintly filled."""
+    width, alpha = (1.2, 0.13) if last else (0.7, 0.0)
     if axes.name == "3d" and len(faces[0]) > 2:
         edge = (*color[:3], 0.9 if last else 0.25)
         solid = Poly3DCollection(faces, facecolor=(*color[:3], alpha), edgecolor=edge, linewidth=0.6 * width)

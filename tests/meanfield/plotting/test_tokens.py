@@ -6,7 +6,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 
 import meanfield as mf
 from meanfield.analysis.observables import rescaled
-from meanfield.plotting import PAGE, box_around, new_figure, plot_measure, plot_trajectory, style
+from meanfield.plotting import PAGE, box_around, letter_panels, new_figure, plot_measure, plot_trajectory, style
 
 from .runs import blown_up, drawn, gaussian, tokens
 
@@ -71,13 +71,24 @@ def test_masses_are_areas_and_padding_is_hollow():
     assert len(hollow.get_facecolors()) == 0
 
 
-def test_tokens_on_a_sphere_show_the_sphere():
-    start = mf.Measure(np.eye(3))
-    field = mf.SoftmaxAttention(mf.Head.identity(3, 1.0))
+@pytest.mark.parametrize("d", [2, 3])
+def test_tokens_on_a_sphere_show_the_sphere(d):
+    start = mf.Measure(np.eye(d))
+    field = mf.SoftmaxAttention(mf.Head.identity(d, 1.0))
     run = mf.simulate(field, start, [0.0, 0.1], space=mf.Sphere(), progress=False)
     (axes,) = drawn(plot_trajectory(run)).axes
-    x, y, z = axes.lines[0].get_data_3d()
-    assert_allclose(x**2 + y**2 + z**2, 1.0)
+    line = axes.lines[0].get_data_3d() if d == 3 else axes.lines[0].get_data()
+    assert_allclose(np.square(line).sum(axis=0), 1.0)
+
+
+def test_panels_are_lettered_before_their_titles():
+    figure = new_figure(PAGE, 2.5)
+    panels = [figure.add_subplot(121), figure.add_subplot(122, projection="3d")]
+    plot_trajectory(tokens(2, 2), title="flat", axes=panels[0])
+    plot_trajectory(tokens(2, 3), axes=panels[1])
+    letter_panels(panels)
+    assert [panel.get_title("left") for panel in panels] == [r"$\bf{a}$  flat", r"$\bf{b}$"]
+    drawn(figure)
 
 
 def test_panels_of_one_figure_can_share_limits():
