@@ -124,15 +124,19 @@ class Attention(ABC):
 
     def dense(self, t, x, mu, mask):
         """The attention matrix (m, n) under a boolean mask (m, n) or None; nothing is checked here."""
-        queries, keys, bias = self.pairing(t, x, mu)
-        # A shift of the keys changes no row, and keeps logits small for clouds far from the origin.
-        logits = queries @ (keys - keys[np.argmax(bias > -np.inf)]).T + bias
+        logits = self.logits(t, mu, self.pairing(t, x, mu))
         if mask is not None:
             logits[~mask] = -np.inf
         highest = logits.max(axis=1, keepdims=True)
         weights = np.exp(logits - np.where(highest == -np.inf, 0.0, highest))
         total = weights.sum(axis=1, keepdims=True)
         return weights / np.where(total > 0, total, 1.0)
+
+    def logits(self, t, mu, pairing):
+        """Logits plus bias up to a constant of each row, shape (m, n)."""
+        queries, keys, bias = pairing
+        # A shift of the keys changes no row, and keeps logits small for clouds far from the origin.
+        return queries @ (keys - keys[np.argmax(bias > -np.inf)]).T + bias
 
     def _check(self, t, x, mu):
         if not isinstance(mu, Measure):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..summation.exact import kernel_sum, project
+from ..summation.exact import kernel_sum, narrowed, project
 from .base import Attention, Pairing
 
 
@@ -54,15 +54,25 @@ class KernelAttention(Attention):
 
     def velocity(self, t, x, mu, visibility):
         """V times the kernel sum of w_j y_j over the visible tokens."""
+        return project(self._sums(t, x, mu, visibility)[:, :-1], self.head.at(t).value)
+
+    def _sums(self, t, x, mu, visibility):
+        """Kernel sums of w_j y_j and of w_j over the visible tokens with mass, shape (m, d + 1)."""
         queries, keys, _ = self.pairing(t, x, mu)
-        values = mu.weights[:, None] * mu.points
-        sums = kernel_sum(queries, keys, values, self.weigh, visible=visibility.block_mask(len(mu)))
-        return project(sums, self.head.at(t).value)
+        values = mu.weights[:, None] * np.column_stack([mu.points, np.ones(len(mu))])
+        visible = visibility.block_mask(len(mu))
+        massive = mu.weights > 0
+        if not massive.all():
+            keys, values = keys[massive], values[massive]
+            visible = None if visible is None else narrowed(visible, massive)
+        return kernel_sum(queries, keys, values, self.weigh, visible=visible)
 
     def dense(self, t, x, mu, mask):
         """The matrix w_j kernel(<Q x_i, K y_j>), zero where masked."""
         queries, keys, _ = self.pairing(t, x, mu)
-        weights = self.weigh(queries @ keys.T) * mu.weights
+        massive = mu.weights > 0
+        weights = np.zeros((len(x), len(mu)))
+        weights[:, massive] = self.weigh(queries @ keys[massive].T) * mu.weights[massive]
         return weights if mask is None else np.where(mask, weights, 0.0)
 
 
@@ -81,9 +91,7 @@ class NormalisedKernelAttention(KernelAttention):
 
     def velocity(self, t, x, mu, visibility):
         """V times the weighted mean of the visible tokens."""
-        queries, keys, _ = self.pairing(t, x, mu)
-        values = mu.weights[:, None] * np.column_stack([mu.points, np.ones(len(mu))])
-        sums = kernel_sum(queries, keys, values, self.weigh, visible=visibility.block_mask(len(mu)))
+        sums = self._sums(t, x, mu, visibility)
         total = sums[:, -1:]
         return project(sums[:, :-1] / np.where(total == 0, 1.0, total), self.head.at(t).value)
 

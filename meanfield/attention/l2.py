@@ -4,9 +4,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..summation.exact import project
+from ..summation.exact import project, softmax_mean_of
 from ..velocity import AffineMap, not_gaussian
 from .base import Attention, Pairing, relative_log_weights
+
+#: Where expanding |q - k|^2 loses more than this, the differences are formed one by one.
+CANCELLATION = 1e-11
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,37 @@ class L2Attention(Attention):
         queries -= centre
         bias = relative_log_weights(mu) - head.scale * np.einsum("ij,ij->i", keys, keys)
         return Pairing(2 * head.scale * queries, keys, bias)
+
+    def averaged(self, t, mu, pairing, visibility):
+        """V times the averages; an outlying token that makes |k|^2 cancel takes the road of plain differences."""
+        if not self._cancels(pairing):
+            return super().averaged(t, mu, pairing, visibility)
+        logits = self._differences(t, mu, pairing)
+        visible = visibility.block_mask(len(mu))
+        means, _ = softmax_mean_of(logits, len(pairing.queries), mu.points, visible=visible)
+        return project(means, self.head.at(t).value)
+
+    def logits(self, t, mu, pairing):
+        """-scale |Q x - K y|^2 + log weight, up to a constant of each row, shape (m, n)."""
+        if not self._cancels(pairing):
+            return super().logits(t, mu, pairing)
+        return self._differences(t, mu, pairing)(slice(None))
+
+    def _cancels(self, pairing):
+        lengths = pairing.bias[pairing.bias > -np.inf]
+        return np.finfo(float).eps * np.abs(lengths).max(initial=0.0) > CANCELLATION
+
+    def _differences(self, t, mu, pairing):
+        scale = self.head.at(t).scale
+        queries, log_weights = pairing.queries / (2 * scale), relative_log_weights(mu)
+
+        def logits(rows):
+            distances = sum(
+                np.subtract.outer(q, k) ** 2 for q, k in zip(queries[rows].T, pairing.keys.T, strict=True)
+            )
+            return log_weights - scale * distances
+
+        return logits
 
     def on_gaussian(self, t, law):
         """B = 2 V (I + 2 S G)^{-1} S A, c = V (I + 2 S G)^{-1} m; S may be singular.

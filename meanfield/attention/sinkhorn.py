@@ -56,6 +56,11 @@ class SinkhornAttention(Attention):
         -------
         ndarray, shape (n,)
         """
+        if start is not None and len(start) != len(mu):
+            raise ValueError(
+                f"start must have one potential a token, length {len(mu)}; got {len(start)}. "
+                "Leave it out to start cold."
+            )
         queries, keys = self._sides(t, mu.points, mu)
         massive = mu.weights > 0
         A = self.head.at(t).A
@@ -115,5 +120,6 @@ class _WarmSinkhorn:
     def __call__(self, t, x, mu):
         field = self._field
         field._check(t, x, mu)
-        self._potential = field.potential(t, mu, start=self._potential)
+        same = self._potential is not None and len(self._potential) == len(mu)
+        self._potential = field.potential(t, mu, start=self._potential if same else None)
         return field.averaged(t, mu, field._paired(t, x, mu, self._potential), ALL_VISIBLE)

@@ -66,6 +66,9 @@ def balance(queries, keys, log_weights, *, symmetric, tolerance, max_products, s
         If the limit is met first; names the miss.
     """
 
+    if not (np.isfinite(queries).all() and np.isfinite(keys).all()):
+        # Tokens that left the range of float64 have no potential; a run ends on the velocity that is not finite.
+        return Balance(np.full(len(keys), np.nan), np.nan, 0)
     log_weights = log_weights - np.logaddexp.reduce(log_weights)
 
     def log_sums(left, right, potential):

@@ -46,7 +46,7 @@ def softmax_mean(queries, keys, values, key_bias, *, causal=None, visible=None):
     kept = key_bias > -np.inf
     if not kept.all():
         causal = None if causal is None else np.concatenate([[0], np.cumsum(kept)])[causal]
-        visible = None if visible is None else _narrowed(visible, kept)
+        visible = None if visible is None else narrowed(visible, kept)
         keys, key_bias = keys[kept], key_bias[kept]
         values = None if values is None else values[kept]
     if len(keys) == 0:
@@ -62,17 +62,37 @@ def softmax_mean(queries, keys, values, key_bias, *, causal=None, visible=None):
     if causal is not None:
         sums, shifts = _causal_sums(queries, keys, columns, bias, causal)
     elif visible is not None:
-        sums, shifts = _masked_sums(queries, keys, columns, bias, visible)
+        sums, shifts = _masked_sums(_product_logits(queries, keys, bias), len(queries), columns, visible)
     else:
         sums, shifts = _full_sums(queries, keys, columns, bias)
-    mass = sums[:, -1]
-    seen = mass > 0
-    with np.errstate(divide="ignore"):
-        log_normaliser = np.log(mass) + shifts + (queries @ anchor + offset)
-    means = sums[:, :-1] / np.where(seen, mass, 1.0)[:, None]
-    if values is not None:
-        means[seen] += base
-    return means, log_normaliser
+    means, log_mass = _averaged(sums, shifts, base)
+    return means, log_mass + (project(queries, anchor[None])[:, 0] + offset)
+
+
+def softmax_mean_of(logits, m, values, *, visible=None):
+    """Softmax averages for logits that are no inner products, made block by block.
+
+    Parameters
+    ----------
+    logits : callable
+        ``logits(rows) -> (len(rows), n)`` for a slice of queries, a fresh array; -inf removes a key.
+    m : int
+        Number of queries.
+    values : ndarray, shape (n, p)
+    visible : callable, optional
+        As for `softmax_mean`.
+
+    Returns
+    -------
+    means : ndarray, shape (m, p)
+    log_normaliser : ndarray, shape (m,)
+    """
+    columns = np.column_stack([values - values[0], np.ones(len(values))])
+
+    def block(rows, out):
+        out[:] = logits(rows)
+
+    return _averaged(*_masked_sums(block, m, columns, visible), values[0])
 
 
 def kernel_sum(queries, keys, values, kernel, *, visible=None):
@@ -129,7 +149,8 @@ def project(points, matrix):
     return result
 
 
-def _narrowed(visible, kept):
+def narrowed(visible, kept):
+    """A block mask restricted to some of its keys."""
     return lambda rows: visible(rows)[:, kept]
 
 
@@ -180,17 +201,37 @@ def _full_sums(queries, keys, columns, bias):
     return sums, shifts
 
 
-def _masked_sums(queries, keys, columns, bias, visible):
-    """Sums over the keys that a mask shows."""
-    m, n = len(queries), len(keys)
+def _averaged(sums, shifts, base):
+    """Means and log masses from sums over ``[value - base | 1]`` scaled by exp(-shift); zero for an empty row."""
+    mass = sums[:, -1]
+    seen = mass > 0
+    means = sums[:, :-1] / np.where(seen, mass, 1.0)[:, None]
+    if base is not None:
+        means[seen] += base
+    with np.errstate(divide="ignore"):
+        return means, np.log(mass) + shifts
+
+
+def _product_logits(queries, keys, bias):
+    def block(rows, out):
+        np.matmul(queries[rows], keys.T, out=out)
+        out += bias
+
+    return block
+
+
+def _masked_sums(fill, m, columns, visible):
+    """Sums over the keys that a mask shows; ``fill(rows, out)`` writes a block of logits."""
+    n = len(columns)
     rows = _rows_of_block(n, m)
     sums, shifts = np.zeros((m, columns.shape[1])), np.full(m, -np.inf)
     block = np.empty((rows, n))
     for start in range(0, m, rows):
         here = slice(start, min(start + rows, m))
-        logits = np.matmul(queries[here], keys.T, out=block[: here.stop - start])
-        logits += bias
-        logits[~visible(here)] = -np.inf
+        logits = block[: here.stop - start]
+        fill(here, logits)
+        if visible is not None:
+            logits[~visible(here)] = -np.inf
         _accumulate(logits, columns, sums[here], shifts[here])
     return sums, shifts
 

@@ -138,7 +138,6 @@ def test_within_a_run_potentials_are_carried_and_answers_are_the_same(symmetric)
         assert warm(0.0, law.points, law) == close_to(field(0.0, law.points, law), 1e-10)
 
 
-@pytest.mark.xfail(strict=True, reason="the warm start of another length ends in an IndexError", raises=IndexError)
 def test_a_run_may_pass_to_a_cloud_of_another_size():
     field = SinkhornAttention(Head.identity(3))
     warm = field.for_run()
