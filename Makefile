@@ -13,6 +13,8 @@ RUN := .venv/bin/python
 PIP = if $(RUN) -m pip --version >/dev/null 2>&1; then pip="$(RUN) -m pip"; else pip="$(PYTHON) -m pip --python $(RUN)"; fi; \
 	$$pip install --quiet --disable-pip-version-check --constraint constraints.txt
 DECLARED := setup.cfg pyproject.toml constraints.txt
+# Two test processes suit two cores; WORKERS=0 runs them in one, for a debugger.
+WORKERS ?= 2
 SIZE := $(if $(filter-out 0,$(QUICK)),--quick) $(if $(filter-out 0,$(FULL)),--full)
 
 .PHONY: help install experiments figures test test-all lint types models clean
@@ -34,10 +36,10 @@ figures: .venv/.installed  ## draw the figures of the records that are there
 	@$(RUN) -m figures $(ONLY)
 
 test: .venv/.test  ## the tests, with line coverage of at least 90 %
-	@$(RUN) -m pytest --cov=meanfield --cov-report=term --cov-fail-under=90 $(ARGS)
+	@$(RUN) -m pytest -n $(WORKERS) --cov=meanfield --cov-report=term --cov-fail-under=90 $(ARGS)
 
 test-all: .venv/.test .venv/.light .venv/.models  ## the tests with the light extras installed, so that none of theirs is skipped
-	@$(RUN) -m pytest --cov=meanfield --cov-report=term --cov-fail-under=90 $(ARGS)
+	@$(RUN) -m pytest -n $(WORKERS) --cov=meanfield --cov-report=term --cov-fail-under=90 $(ARGS)
 
 lint: .venv/.test  ## ruff
 	@$(RUN) -m ruff check .
