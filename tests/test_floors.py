@@ -48,7 +48,11 @@ plotting.labels
 plotting.cone  plotting.covariances  plotting.curves  plotting.matrices  plotting.polytopes  plotting.tokens
 plotting.dendrograms
 plotting.animation
-cli
+cli.values  cli.laws  cli.problem  cli.reports
+cli.tokens  cli.runs  cli.plots
+cli.options  cli.problems
+cli.commands
+cli.parser
 __main__
 """.strip().splitlines()
 

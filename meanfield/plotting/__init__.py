@@ -4,6 +4,7 @@ from .animation import animate
 from .cone import cone_coordinates, disc_coordinates, plot_cone, plot_disc
 from .covariances import ellipse, plot_ellipses, plot_gaussian_trajectory
 from .curves import plot_cluster_counts, plot_convergence, plot_observables, power_law
+from .dendrograms import plot_merge_tree
 from .frames import box_around
 from .labels import EndLabels
 from .matrices import plot_attention
@@ -55,6 +56,7 @@ __all__ = [
     "plot_gaussian_trajectory",
     "plot_hulls",
     "plot_measure",
+    "plot_merge_tree",
     "plot_observables",
     "plot_trajectory",
     "power_law",
