@@ -27,7 +27,7 @@ def frames(path):
 )
 def test_a_gif_has_a_frame_for_each_output_time_in_fixed_axes(run, tmp_path):
     told = []
-    path = animate(run, tmp_path / "new" / "run.gif", dpi=50, title="run", progress=lambda k, of: told.append((k, of)))
+    path = animate(run, tmp_path / "new" / "run.gif", dpi=40, title="run", progress=lambda k, of: told.append((k, of)))
     pictures = frames(path)
     assert len(pictures) == len(run) == 4
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
@@ -37,7 +37,7 @@ def test_a_gif_has_a_frame_for_each_output_time_in_fixed_axes(run, tmp_path):
 
 
 def test_one_output_time_is_one_frame(tmp_path):
-    assert len(frames(animate(tokens(2, 2, k=1), tmp_path / "one.gif", dpi=50))) == 1
+    assert len(frames(animate(tokens(2, 2, k=1), tmp_path / "one.gif", dpi=40))) == 1
 
 
 def test_mp4_without_ffmpeg_names_it_before_a_frame_is_drawn(tmp_path, monkeypatch):
@@ -58,7 +58,7 @@ def test_a_run_that_fails_in_the_middle_leaves_no_file(tmp_path):
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        animate(tokens(2, 2), tmp_path / "run.gif", dpi=50, progress=stop)
+        animate(tokens(2, 2), tmp_path / "run.gif", dpi=40, progress=stop)
     assert list(tmp_path.iterdir()) == []
 
 

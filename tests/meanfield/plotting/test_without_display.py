@@ -28,7 +28,7 @@ loaded = [name for name in sys.modules if name.startswith("matplotlib.pyplot") o
 assert not loaded, loaded
 import matplotlib.pyplot as plt
 for _ in range(30):
-    plotting.plot_observables({"a": ([0, 1], [1, 2])}).savefig(out / "again.png", dpi=20)
+    plotting.panel(width=1, height=1).get_figure().savefig(out / "again.png", dpi=20)
 assert plt.get_fignums() == []
 print("whole")
 """
