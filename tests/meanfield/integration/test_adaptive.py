@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from meanfield import Adaptive, Measure, Outcome, simulate
+from meanfield import RK4, Adaptive, Measure, Outcome, simulate
 from meanfield.integration import METHODS
 
 START = Measure([[1.0]])
@@ -39,6 +39,13 @@ def test_the_error_of_a_time_dependent_run_stays_within_a_hundred_tolerances(met
     run = simulate(lambda t, x, mu: np.cos(t) * x, Measure([[1.0], [-3.0]]), times, scheme=scheme)
     exact = np.array([1.0, -3.0]) * np.exp(np.sin(times))[:, None]
     assert np.abs(run.arrays[:, :, 0] / exact - 1).max() < 100 * rtol
+
+
+@pytest.mark.parametrize(("scheme", "dt"), [(Adaptive(), None), (RK4, 0.01)])
+def test_a_field_is_asked_at_the_time_of_the_caller(scheme, dt):
+    times = np.array([2.0, 2.5, 4.0])
+    run = simulate(lambda t, x, mu: np.cos(t) * x, START, times, scheme=scheme, dt=dt)
+    np.testing.assert_allclose(run.arrays[:, 0, 0], np.exp(np.sin(times) - np.sin(2.0)), rtol=1e-7)
 
 
 def test_a_tighter_tolerance_costs_more_and_errs_less():
