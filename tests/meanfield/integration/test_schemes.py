@@ -158,7 +158,7 @@ def test_the_first_stage_is_not_retracted_and_the_result_is():
 @pytest.mark.parametrize(
     ("T", "dt", "steps", "value"),
     # In floating point 0.3 / 0.1 lies below three and (0.1 + 0.2) / 0.1 above.
-    [(0.3, 0.1, 3, 1.1**3), (0.1 + 0.2, 0.1, 3, 1.1**3), (1.0, 0.1, 10, 1.1**10), (1.0, 0.3, 4, 1.25**4), (0.1, 5, 1, 1.1)],
+    [(0.3, 0.1, 3, 1.1**3), (0.1 + 0.2, 0.1, 3, 1.1**3), (1.0, 0.1, 10, 1.1**10), (1.0, 0.3, 4, 1.25**4)],
 )
 def test_euler_takes_the_fewest_equal_steps_up_to_round_off(T, dt, steps, value):
     # One softmax token has x' = x, so a step of size h multiplies by 1 + h [CASES A15].
