@@ -2,14 +2,16 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
 
+from ..checks import number
 from ..measures import Measure
 from ..parameters import Head, Schedule
-from ..summation.exact import project, softmax_mean
+from ..summation.exact import project
+from ..summation.select import SUMMATIONS, softmax_mean
 from ..velocity import not_gaussian
 
 
@@ -55,9 +57,16 @@ class Attention(ABC):
     ----------
     head : Head or Schedule
         Q, K, V and the inverse temperature, constant or in time.
+    summation : {"auto", "exact", "separable"}
+        How kernel sums are done: "separable" costs near-linear time for queries and keys of dimension up to 3, "auto"
+        takes it where it is cheaper.
+    accuracy : float
+        Largest relative error of a separable sum.
     """
 
     head: Head | Schedule
+    summation: str = field(default="auto", kw_only=True)
+    accuracy: float = field(default=1e-10, kw_only=True)
 
     def __post_init__(self):
         if not callable(getattr(self.head, "at", None)):
@@ -65,6 +74,9 @@ class Attention(ABC):
                 f"head must be a Head or a Schedule; got {type(self.head).__name__}. "
                 "Use Head(query, key, value, scale) or Head.identity(d, beta)."
             )
+        if self.summation not in SUMMATIONS:
+            raise ValueError(f"summation must be one of {', '.join(SUMMATIONS)}; got {self.summation!r}.")
+        object.__setattr__(self, "accuracy", number("accuracy", self.accuracy, above=0))
 
     def __call__(self, t, x, mu):
         """Velocities at the points x.
@@ -118,9 +130,22 @@ class Attention(ABC):
 
     def averaged(self, t, mu, pairing, visibility):
         """V times the softmax averages of the tokens for a `Pairing`, shape (m, d)."""
-        queries, keys, bias = pairing
-        means, _ = softmax_mean(queries, keys, mu.points, bias, causal=visibility.counts, visible=visibility.mask)
+        means, _ = self.sums(pairing, mu.points, visibility)
         return project(means, self.head.at(t).value)
+
+    def sums(self, pairing, values, visibility):
+        """Softmax averages of values (n, p) and log normalisers for a `Pairing`, by the summation of this field."""
+        queries, keys, bias = pairing
+        return softmax_mean(
+            queries,
+            keys,
+            values,
+            bias,
+            causal=visibility.counts,
+            visible=visibility.mask,
+            summation=self.summation,
+            accuracy=self.accuracy,
+        )
 
     def dense(self, t, x, mu, mask):
         """The attention matrix (m, n) under a boolean mask (m, n) or None; nothing is checked here."""

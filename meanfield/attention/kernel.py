@@ -33,6 +33,10 @@ class KernelAttention(Attention):
 
     def __post_init__(self):
         super().__post_init__()
+        if self.summation == "separable":
+            raise ValueError(
+                f"{type(self).__name__} has no separable sum: its kernel is no exponential. Use summation='auto'."
+            )
         if not callable(self.kernel):
             raise ValueError(f"kernel must be callable, logits -> weights; got {type(self.kernel).__name__}.")
 

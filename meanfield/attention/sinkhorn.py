@@ -71,6 +71,7 @@ class SinkhornAttention(Attention):
             symmetric=bool(np.abs(A - A.T).max() <= 1e-14 * np.abs(A).max()),
             tolerance=self.tolerance,
             max_products=self.max_products,
+            summation=self.summation,
             start=None if start is None else start[massive],
         )
         potential = np.zeros(len(mu))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ..summation.exact import project, softmax_mean
+from ..summation.exact import project
 from .base import Attention, Pairing
 
 
@@ -26,10 +26,7 @@ class UnnormalisedAttention(Attention):
 
     def velocity(self, t, x, mu, visibility):
         """The softmax mean times its normaliser; infinite where the normaliser overflows, which ends a run."""
-        queries, keys, bias = self.pairing(t, x, mu)
-        means, log_total = softmax_mean(
-            queries, keys, mu.points, bias, causal=visibility.counts, visible=visibility.mask
-        )
+        means, log_total = self.sums(self.pairing(t, x, mu), mu.points, visibility)
         with np.errstate(over="ignore", invalid="ignore"):
             return project(means * np.exp(log_total)[:, None], self.head.at(t).value)
 

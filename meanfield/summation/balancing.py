@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .exact import softmax_mean
+from .select import softmax_mean
 
 #: Contracts best for a symmetric positive semi-definite kernel: errors shrink by |1 - theta (1 + lambda)|.
 AVERAGING = 2.0 / 3.0
@@ -38,7 +38,7 @@ class Balance:
     products: int
 
 
-def balance(queries, keys, log_weights, *, symmetric, tolerance, max_products, start=None):
+def balance(queries, keys, log_weights, *, symmetric, tolerance, max_products, start=None, summation="auto"):
     """The key potential g for which ``softmax_j(<q_i, k_j> + log w_j + g_j)`` has both marginals w.
 
     Parameters
@@ -55,6 +55,8 @@ def balance(queries, keys, log_weights, *, symmetric, tolerance, max_products, s
         Limit on kernel products (a plain sweep is two).
     start : ndarray, shape (n,), optional
         A potential to start from, for instance that of an earlier time.
+    summation : {"auto", "exact", "separable"}
+        How products are done; separable ones to a tenth of the tolerance.
 
     Returns
     -------
@@ -72,7 +74,8 @@ def balance(queries, keys, log_weights, *, symmetric, tolerance, max_products, s
     log_weights = log_weights - np.logaddexp.reduce(log_weights)
 
     def log_sums(left, right, potential):
-        return softmax_mean(left, right, None, log_weights + potential)[1]
+        bias = log_weights + potential
+        return softmax_mean(left, right, None, bias, summation=summation, accuracy=tolerance / 10)[1]
 
     if symmetric:
 

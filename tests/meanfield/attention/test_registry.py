@@ -57,9 +57,9 @@ def test_an_unknown_name_lists_what_there_is():
 @pytest.mark.parametrize(
     ("name", "options", "found"),
     [
-        ("softmax", {"bias": 1.0}, "softmax attention has no option bias; it has no options"),
-        ("sinkhorn", {"tol": 1.0}, "sinkhorn attention has no option tol; its options are max_products, tolerance"),
-        ("sigmoid", {"kernel": np.exp}, "sigmoid attention has no option kernel; its options are bias"),
+        ("softmax", {"bias": 1.0}, "no option bias; its options are accuracy, summation"),
+        ("sinkhorn", {"tol": 1.0}, "no option tol; its options are accuracy, max_products, summation, tolerance"),
+        ("sigmoid", {"kernel": np.exp}, "no option kernel; its options are accuracy, bias, summation"),
     ],
 )
 def test_an_unknown_option_lists_what_there_is(name, options, found):
