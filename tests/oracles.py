@@ -157,7 +157,7 @@ def multi_head(parts):
     return np.array([[math.fsum(part[i][c] for part in parts) for c in range(d)] for i in range(m)])
 
 
-# --- Gaussians: right-hand sides in covariance form [CACP25, THEORY 1.2] ---------------------------------------------
+# --- Gaussians: right-hand sides in covariance form [CACP25, S1] ---------------------------------------------
 
 
 def symmetric_pair(half):

@@ -1,4 +1,4 @@
-"""The order of DESIGN's floors, read off the imports: a module imports only from lines above its own."""
+"""The order of the floors, read off the imports: a module imports only from lines above its own."""
 
 import ast
 from pathlib import Path
@@ -31,7 +31,7 @@ gaussian.closed_forms  gaussian.invariants  gaussian.batched
 gaussian.ensemble  gaussian.predictions
 analysis.transport  analysis.observables  analysis.lasting
 analysis.entropic
-analysis.distances
+analysis.distances  analysis.lipschitz
 analysis.clustering  analysis.blow_up  analysis.stability  analysis.mean_field_limit  analysis.hull_vertices
 analysis.merge_tree  analysis.metastability  analysis.rank_collapse  analysis.boolean_attention  analysis.judged_runs
 analysis.merging
@@ -125,7 +125,7 @@ def violations(path, root=ROOT):
     name = module_name(path, root)
     own = rank(name) if name else RANK["plotting.style"]  # the root offers everything but plots and the CLI
     if own is None:
-        return [f"{name} stands on no floor: place it in FLOORS (and in DESIGN)"]
+        return [f"{name} stands on no floor: place it in FLOORS "]
     said = []
     for target in imported(path, root):
         if target.split(".")[0] != "meanfield":

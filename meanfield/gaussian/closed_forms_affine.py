@@ -1,7 +1,7 @@
 """Softmax attention with V = v I and an affine feed-forward part, x' = v attn + W x + b: a matrix Riccati equation.
 
 With H = v (A + A^T), Sigma' = W Sigma + Sigma W^T + Sigma H Sigma, so that P = Sigma^{-1} obeys the linear equation
-P' = -P W - W^T P - H [THEORY 4.8].
+P' = -P W - W^T P - H [S13].
 """
 
 import math

@@ -34,7 +34,7 @@ class AffineFate:
 def affine_fate(head, drift, law):
     """What becomes of Sigma under x' = v attn + W x + b, where a criterion decides it: an `AffineFate`.
 
-    With H = v (A + A^T), Sigma0 = L L^T, and P*(H) the solution of P W + W^T P = -H [THEORY 4.8]:
+    With H = v (A + A^T), Sigma0 = L L^T, and P*(H) the solution of P W + W^T P = -H [S13]:
     W Hurwitz: lambda_max(L^T P*(H) L) > 1 blows up, lambda_max(L^T P*(H_+) L) < 1 vanishes (H_+ the positive part);
     Re eig(W) > 0, H < 0, Sigma0 > 0: converges to P*^{-1};
     H > 0, Sigma0 > 0 and an eigenvalue of W with Re >= 0: blows up. In one dimension every case is decided.

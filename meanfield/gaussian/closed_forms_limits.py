@@ -23,7 +23,7 @@ def softmax_limit(head, law):
     """lim Sigma(t) of `softmax_solution` for H = V A + A^T V^T <= 0: Z (Z^T Sigma0^{-1} Z)^{-1} Z^T, Z spanning ker H.
 
     Its rank is dim ker H for Sigma0 > 0; for singular Sigma0 it is dim(range Sigma0 intersected with ker H)
-    [THEORY 1.3.5].
+    [S4].
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def tied_limit(head, law):
     """lim Sigma(t) for K = -c Q (c > 0), V = v I (v > 0), scale > 0: one limit for softmax, L2 and Sinkhorn attention.
 
     It is Z (Z^T Sigma0^{-1} Z)^{-1} Z^T with Z spanning ker Q: for all three P(t) = P0 + Q^T N(t) Q, where N grows
-    without bound [THEORY 1.3.5].
+    without bound [S4].
 
     Parameters
     ----------
@@ -98,7 +98,7 @@ class RankOneSolution:
     """Sigma = w w^T under softmax attention, w' = (w^T A w) V w with V w0 = v w0: w(t) = w0 (1 - 2 v a t)^{-1/2}.
 
     Here a = w0^T A w0; stationary iff v a = 0; in the direction u, r^2 = r0^2 / (1 - 2 v r0^2 t u^T A u)
-    [THEORY 1.3.9].
+    [S8].
     """
 
     root0: np.ndarray

@@ -19,7 +19,7 @@ class OneRowL2Solution:
 
     Then a = k^T Sigma k is constant, c = q^T Sigma k obeys c' = nu beta c^2 with beta = 2 scale / (1 + 2 scale a), and
     L(t) = L0 + (e^{lambda V} - I) Sigma0 k (q^T L0) / c0 with lambda = -log(1 - nu beta c0 t) / nu. If nu c0 > 0 this
-    blows up at t* = 1 / (nu beta c0): L2 attention is not global when K has deficient rank [THEORY 1.3.10].
+    blows up at t* = 1 / (nu beta c0): L2 attention is not global when K has deficient rank [S9].
 
     Parameters
     ----------
@@ -106,7 +106,7 @@ def one_row_l2(head, law):
 
 def l2_counterexample_head(scale=1.0):
     """The head K = [1 0], Q = [0 1], V = diag(0, 1) with which L2 attention blows up, at
-    t* = (1 / (2 scale) + Sigma_11) / Sigma_12 if Sigma_12 > 0 [THEORY 1.3.10]."""
+    t* = (1 / (2 scale) + Sigma_11) / Sigma_12 if Sigma_12 > 0 [S9]."""
     return Head([[0.0, 1.0]], [[1.0, 0.0]], [[0.0, 0.0], [0.0, 1.0]], scale=scale)
 
 
@@ -120,7 +120,7 @@ class TokenSolution:
     """One token under unnormalised attention along an eigenvector of V: x' = V x exp(x^T A x), V x0 = v x0.
 
     The direction stays; w = x^T A x obeys w' = 2 v w e^w, so that E(w) - E(w0) = 2 v t with E' = e^{-w} / w. If v > 0
-    and w0 > 0 it blows up at t* = E_1(w0) / (2 v); V = A = I gives E_1(|x0|^2) / 2 [THEORY 1.3.15].
+    and w0 > 0 it blows up at t* = E_1(w0) / (2 v); V = A = I gives E_1(|x0|^2) / 2 [S14].
 
     Parameters
     ----------

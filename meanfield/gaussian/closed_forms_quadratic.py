@@ -12,7 +12,7 @@ from .closed_forms_doors import ROUND_OFF, constant_head, elapsed_times, fitting
 
 @dataclass(frozen=True, eq=False)
 class QuadraticFlow:
-    """S' = S H S from S(0) = L L^T: S(t) = L (I - t L^T H L)^{-1} L^T, so that S^{-1} is linear in t [THEORY 1.3.3].
+    """S' = S H S from S(0) = L L^T: S(t) = L (I - t L^T H L)^{-1} L^T, so that S^{-1} is linear in t [S3].
 
     Parameters
     ----------
@@ -158,7 +158,7 @@ def softmax_solution(head, law):
 
 @dataclass(frozen=True, eq=False)
 class LinearSolution:
-    """Linear attention x' = V M A x with V = v I, for any law: M^{-1}(t) = M0^{-1} - t v (A + A^T) [THEORY 1.3.13].
+    """Linear attention x' = V M A x with V = v I, for any law: M^{-1}(t) = M0^{-1} - t v (A + A^T) [S12].
 
     M is the second moment; finite clouds of tokens and M0 without inverse are included, and both do blow up.
     """

@@ -75,7 +75,7 @@ def _eigenvalue_at(c0, target, kappa, times):
 class SinkhornDivergenceSolution:
     """mu' = div(mu grad(f_{mu,mu*} - f_mu)) from one Gaussian to another with commuting covariances, cost |x - y|^2.
 
-    Each common eigenvalue obeys c' = 4 (sqrt(c b + eps^2/16) - sqrt(c^2 + eps^2/16)), b the target's [THEORY 4.9]; the
+    Each common eigenvalue obeys c' = 4 (sqrt(c b + eps^2/16) - sqrt(c^2 + eps^2/16)), b the target's [S15]; the
     mean obeys m' = -2 (m - m*). An eigenvalue 0 is stuck; small ones grow like e^{8 b t / eps}; with b = 0 they decay
     like eps / (8 t).
 

@@ -35,7 +35,7 @@ def frozen_directions(head, law):
 def kernel_invariant(head, law, *, directions=None):
     """Z^T Sigma^{-1} Z with Z spanning ker Q: constant under softmax, L2, Sinkhorn and linear attention, for any V.
 
-    The field sees x through Q x only, so B Z = 0 and the flow map leaves Z where it is [THEORY 1.3.2]. For linear
+    The field sees x through Q x only, so B Z = 0 and the flow map leaves Z where it is [S2]. For linear
     attention the covariance of the centred law, or the second moment, is meant.
 
     Parameters
@@ -83,7 +83,7 @@ def log_determinant(law):
 
 
 def log_determinant_rate(head, law):
-    """d/dt log det Sigma = tr((A V + V^T A^T) Sigma) under softmax attention [THEORY 1.3.8].
+    """d/dt log det Sigma = tr((A V + V^T A^T) Sigma) under softmax attention [S7].
 
     Parameters
     ----------
@@ -112,7 +112,7 @@ def positive_value(head):
 
 
 def lyapunov(head, law):
-    """tr(V^{-1} Sigma) for V symmetric positive definite: it does not increase where A + A^T <= 0 [THEORY 1.3.6].
+    """tr(V^{-1} Sigma) for V symmetric positive definite: it does not increase where A + A^T <= 0 [S5].
 
     Softmax and linear attention (the second moment); L2 with K = -c Q too.
 

@@ -55,7 +55,7 @@ def _quadratic_exact(flow, source, *, what, ranks):
 
 
 def _definite(head, root, *, ranks):
-    """V symmetric definite and A + A^T of one sign: tr(V^{-1} S) is monotone [THEORY 1.3.6, 1.3.7]."""
+    """V symmetric definite and A + A^T of one sign: tr(V^{-1} S) is monotone [S5, S6]."""
     sign = 1 if np.trace(head.value) > 0 else -1
     signed = Head(sign * head.query, head.key, sign * head.value, scale=head.scale)
     value = _attempt(positive_value, signed)
@@ -69,18 +69,18 @@ def _definite(head, root, *, ranks):
         bounds = (frozen_directions(head, law).shape[1], upper) if ranks else None
         reason = "V is definite and A contracts: tr(|V|^-1 Sigma) does not increase, so the flow is global and bounded"
         rank = bounds[0] if bounds and bounds[0] == bounds[1] else None
-        return _verdict(False, reason, "THEORY 1.3.6 with 1.3.2", rank=rank, rank_bounds=bounds)
+        return _verdict(False, reason, "S5, S2", rank=rank, rank_bounds=bounds)
     if values[0] > margin and root.size and root.any():
         lowest = np.linalg.eigvalsh(value)[0]
         mass = float(np.trace(np.linalg.solve(value, root @ root.T)))
         latest = root.shape[1] / (values[0] * lowest**2 * mass)
         reason = "V is definite and A expands: tr(|V|^-1 Sigma)' is at least a positive multiple of its square"
-        return _verdict(True, reason, "THEORY 1.3.7", bounds=(_earliest(head, root), latest))
+        return _verdict(True, reason, "S6", bounds=(_earliest(head, root), latest))
     return None
 
 
 def _earliest(head, root):
-    """No blow-up before 1 / (2 |V| |A| |S0|), whatever the parameters [THEORY 1.3.7]."""
+    """No blow-up before 1 / (2 |V| |A| |S0|), whatever the parameters [S6]."""
     speed = 2 * norm(head.value) * norm(head.A) * norm(root) ** 2
     return 1 / speed if speed > 0 else math.inf
 
@@ -88,14 +88,14 @@ def _earliest(head, root):
 def _nothing_moves(field, law):
     if norm(field.head.at(0.0).A) == 0 or not law.root.size:
         reason = "A = 0 or Sigma0 = 0: the covariance does not move"
-        return _verdict(False, reason, "THEORY 1.2", rank=law.root.shape[1])
+        return _verdict(False, reason, "S1", rank=law.root.shape[1])
     return None
 
 
 def _softmax_exact(field, law):
     solution = _attempt(softmax_solution, field.head, law)
     if solution is not None:
-        return _quadratic_exact(solution.flow, "THEORY 1.3.3, 1.3.5 [CACP25]", what="Sigma", ranks=True)
+        return _quadratic_exact(solution.flow, "S3, S4 [CACP25]", what="Sigma", ranks=True)
     if law.root.shape[1] != 1:
         return None
     solution = _attempt(rank_one_solution, field.head, law.root[:, 0])
@@ -104,8 +104,8 @@ def _softmax_exact(field, law):
     pole, rank = solution.blow_up_time, int(solution.rate == 0)
     reason = "Sigma0 = w w^T with V w = v w: w keeps its direction and |w| is explicit"
     if math.isfinite(pole):
-        return _verdict(True, reason, "THEORY 1.3.9", time=pole)
-    return _verdict(False, reason, "THEORY 1.3.9", rank=rank)
+        return _verdict(True, reason, "S8", time=pole)
+    return _verdict(False, reason, "S8", rank=rank)
 
 
 def _softmax_definite(field, law):
@@ -117,7 +117,7 @@ def _linear_exact(field, law):
     if solution is None:
         return None
     centred = not law.mean.any()
-    return _quadratic_exact(solution.flow, "THEORY 1.3.13", what="M", ranks=centred)
+    return _quadratic_exact(solution.flow, "S12", what="M", ranks=centred)
 
 
 def _linear_definite(field, law):
@@ -133,7 +133,7 @@ def _tied(field, law):
     if _attempt(tied_limit, field.head, law) is None:
         return None
     reason = "K = -c Q and V = v I: Sigma^-1 grows by Q^T N Q, to a limit carried by ker Q"
-    return _verdict(False, reason, "THEORY 1.3.5", rank=frozen_directions(field.head, law).shape[1])
+    return _verdict(False, reason, "S4", rank=frozen_directions(field.head, law).shape[1])
 
 
 def _l2_regular_key(field, law):
@@ -141,7 +141,7 @@ def _l2_regular_key(field, law):
     if head.scale < 0 or np.linalg.matrix_rank(head.key) < head.dimension:
         return None
     reason = "K has full column rank, so |B| <= |V| |Q| / sigma_min(K) and |Sigma| grows at most exponentially"
-    return _verdict(False, reason, "THEORY 1.3.10")
+    return _verdict(False, reason, "S9")
 
 
 def _l2_tied_definite(field, law):
@@ -155,7 +155,7 @@ def _l2_tied_definite(field, law):
         return None
     low, high = frozen_directions(head, law).shape[1], min(law.root.shape[1], kernel_of_query(head).shape[1])
     reason = "K = -c Q and V symmetric positive definite: tr(V^-1 Sigma) decreases unless Q Sigma = 0"
-    source = "THEORY 1.6 with 1.3.2"
+    source = "S5, S2"
     return _verdict(False, reason, source, rank=low if low == high else None, rank_bounds=(low, high))
 
 
@@ -165,11 +165,11 @@ def _l2_one_row(field, law):
         return None
     reason = "Q and K of one row with V^T k = 0 and V^T q = nu q: Sigma is explicit"
     pole = solution.blow_up_time
-    return _verdict(math.isfinite(pole), reason, "THEORY 1.3.10", time=pole if math.isfinite(pole) else None)
+    return _verdict(math.isfinite(pole), reason, "S9", time=pole if math.isfinite(pole) else None)
 
 
 def _sinkhorn_global(field, law):
-    return _verdict(False, "|C| <= |Sigma|, so |Sigma(t)| <= |Sigma0| e^(2 |V| t): never a blow-up", "THEORY 1.3.12")
+    return _verdict(False, "|C| <= |Sigma|, so |Sigma(t)| <= |Sigma0| e^(2 |V| t): never a blow-up", "S10")
 
 
 def _affine_alone(field, law):
@@ -193,7 +193,7 @@ def _heads_with_scalar_values(field, law):
 
 
 def _affine_verdict(solution: AffineSolution, found, law):
-    source = "THEORY 4.8"
+    source = "S13"
     if found.fate is Fate.BLOWS_UP:
         return _verdict(True, found.reason, source, time=found.blow_up_time)
     if found.fate is not Fate.UNDECIDED:
@@ -211,7 +211,7 @@ def _bounded_parts(field, law):
         bounded = type(part) is AffinePerceptron or (type(part) is SinkhornAttention and constant)
         if not bounded and not (type(part) is L2Attention and constant and _l2_regular_key(part, law) is not None):
             return None
-    return _verdict(False, "every part moves Sigma at most exponentially, so their sum does", "THEORY 1.3.10, 1.3.12")
+    return _verdict(False, "every part moves Sigma at most exponentially, so their sum does", "S9, S10")
 
 
 #: What may be said of each field, strongest statements first.

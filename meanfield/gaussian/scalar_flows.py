@@ -41,7 +41,7 @@ def increasing_root(function, target, low, high):
 class ScalarL2Solution:
     """Variance and mean of N(m, s) under L2 attention in one dimension: s' = 4 v a s^2 / (1 + 2 g s), a = A, g = G.
 
-    With r = log(s / s0) the solution is implicit, 1 - e^{-r} + 2 g s0 r = 4 v a s0 t [THEORY 1.3.11], and
+    With r = log(s / s0) the solution is implicit, 1 - e^{-r} + 2 g s0 r = 4 v a s0 t [S11], and
     m(t) = m0 exp(v t + (1 - g / a) r / 2). It exists for all times.
 
     Parameters
@@ -123,7 +123,7 @@ def scalar_l2(head, law):
 class ScalarSinkhornSolution:
     """Variance and mean of N(m, s) under Sinkhorn attention in one dimension: s' = (v/a)(sqrt(1 + 4 a^2 s^2) - 1).
 
-    With theta = arcsinh(2 |a| s): theta - coth(theta / 2) grows linearly, at the rate 2 v sign(a) [THEORY 1.3.12];
+    With theta = arcsinh(2 |a| s): theta - coth(theta / 2) grows linearly, at the rate 2 v sign(a) [S10];
     m(t) = e^{v t} m0. It exists for all times.
     """
 

@@ -1,7 +1,7 @@
 """Near-linear kernel sums for keys of dimension 1, 2 or 3, to a stated relative error.
 
-exp(<q, k>) is a product over coordinates, and on a box pair where half-width times the other side's reach is at
-most tau it is, per coordinate, a polynomial of degree p - 1 in q and in k to a relative error that depends on (p, tau)
+exp(<q, k>) is a product over coordinates. On a pair of boxes where half-width times the other side's reach is at most
+tau it is, per coordinate, a polynomial of degree p - 1 in q and in k, to a relative error that depends on (p, tau)
 alone: a wider cloud costs more boxes, not accuracy. So the sum is moments of the values per box of keys, one small matrix
 of exponentials per coordinate applied dimension by dimension, and polynomials evaluated at the queries:
 O((m + n) p^k) plus a term that depends on the spread and not on m and n.

@@ -8,7 +8,7 @@ from meanfield.measures import Gaussian, Measure
 PAIR = [[0.0], [1.0]]
 
 
-# --- A17: weights that are no probability ---------------------------------------------------------
+# --- weights that are no probability ---------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ def unit_rows(n, d, seed):
     return x / np.linalg.norm(x, axis=1, keepdims=True)
 
 
-# --- A20: geodesic distance -----------------------------------------------------------------------
+# --- geodesic distance -----------------------------------------------------------------------
 
 
 def test_the_distance_of_a_point_to_itself_is_zero_for_a_thousand_points():
@@ -75,7 +75,7 @@ def test_the_origin_has_no_retraction_and_says_so_by_nan_without_a_warning():
 
 
 def test_retracting_the_tangent_step_is_the_projective_step_of_shorter_length():
-    # THEORY: x + h v retracted = the retracted tangent step of h / (1 + h <x, v>), exactly
+    # x + h v retracted = the retracted tangent step of h / (1 + h <x, v>), exactly
     x, v, h = unit_rows(10, 3, 5), 0.7 * unit_rows(10, 3, 6), 0.9
     sphere = Sphere()
     shorter = h / (1 + h * (x * v).sum(1, keepdims=True))

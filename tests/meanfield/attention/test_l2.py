@@ -18,7 +18,7 @@ class TestL2(UnmaskedContract, GaussianContract):
 
 
 def test_a_cloud_at_one_hundred_million_sees_differences_only():
-    # A19b: weights 1 / (1 + e^{-1}) and e^{-1} / (1 + e^{-1}); adding 1e8 back rounds to 1.5e-8
+    # weights 1 / (1 + e^{-1}) and e^{-1} / (1 + e^{-1}); adding 1e8 back rounds to 1.5e-8
     mu = Measure([[1e8], [1e8 + 1]])
     field = L2Attention(Head.identity(1))
     far = np.exp(-1) / (1 + np.exp(-1))
@@ -52,7 +52,6 @@ def test_distances_of_a_hundred_leave_each_token_itself_exactly():
 
 
 def test_two_identical_tokens_move_together():
-    # A05
     mu = Measure([[1.0, 2.0], [1.0, 2.0]])
     assert L2Attention(Head.identity(2))(0.0, mu.points, mu).tolist() == [[1.0, 2.0], [1.0, 2.0]]
 

@@ -79,7 +79,7 @@ def ordered(tokens, weights=None, positions=None):
     return Measure.positioned(positions, tokens, weights)
 
 
-# --- A03: no leak -----------------------------------------------------------------------------------
+# --- no leak -----------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("variant", [SoftmaxAttention, L2Attention])
@@ -128,7 +128,7 @@ def test_a_mask_that_shows_everything_is_no_mask():
     assert everything(0.0, mu.points, mu)[:, 1:] == close_to(wanted)
 
 
-# --- A02: rows that see nothing ---------------------------------------------------------------------
+# --- rows that see nothing ---------------------------------------------------------------------
 
 
 ROWS = np.array([[True, True, False], [False, False, False], [True, True, True]])

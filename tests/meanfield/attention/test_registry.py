@@ -17,7 +17,7 @@ def test_every_registered_variant_has_a_test_class_under_the_contract(name):
     assert ATTENTION[name] in fields
 
 
-#: A04: x = 2, Q = K = V = 1. A sum of one term of weight one: 2, 2 logistic(4), 4 * 2, 2 e^4.
+#: x = 2, Q = K = V = 1. A sum of one term of weight one: 2, 2 logistic(4), 4 * 2, 2 e^4.
 ALONE = {
     "softmax": 2.0,
     "l2": 2.0,

@@ -49,12 +49,11 @@ def line(tokens, weights=None, beta=1.0, **options):
 
 
 def test_logits_of_ten_thousand_leave_each_token_itself():
-    # A06
     assert line([100.0, -100.0]) == pytest.approx([100.0, -100.0], abs=1e-8)
 
 
 def test_two_tokens_have_the_closed_form():
-    # A06: p = logistic((c11 + c22 - c12 - c21) / 2) = logistic(1/2), and the velocities add up to 3
+    # p = logistic((c11 + c22 - c12 - c21) / 2) = logistic(1/2), and the velocities add up to 3
     p = 1 / (1 + np.exp(-0.5))
     found = line([1.0, 2.0], tolerance=1e-13)
     assert found == pytest.approx([p + 2 * (1 - p), 1 - p + 2 * p], abs=1e-12)

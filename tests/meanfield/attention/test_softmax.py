@@ -24,7 +24,7 @@ def line(*tokens, weights=None, beta=1.0):
 
 
 def test_logits_of_ten_thousand_leave_each_token_itself_exactly():
-    # A01: the weight ratio e^{-20000} is zero in double precision
+    # the weight ratio e^{-20000} is zero in double precision
     assert line(100.0, -100.0).tolist() == [100.0, -100.0]
 
 
@@ -52,7 +52,6 @@ def test_large_logits_are_those_of_the_plain_loops(seed):
 
 
 def test_two_identical_tokens_move_together():
-    # A05
     mu = Measure([[1.0, 2.0], [1.0, 2.0]])
     assert SoftmaxAttention(Head.identity(2))(0.0, mu.points, mu).tolist() == [[1.0, 2.0], [1.0, 2.0]]
 
@@ -62,7 +61,7 @@ def test_two_identical_tokens_move_together():
     [((1.0, 1.0, 2.0), None), ((1.0, 2.0), [2 / 3, 1 / 3]), ((1.0, 2.0, 77.0), [2 / 3, 1 / 3, 0.0])],
 )
 def test_a_repeated_token_a_heavier_one_and_padding_are_one_law(tokens, weights):
-    # A18a: (2 + 2e) / (2 + e) and (2 + 2e^2) / (2 + e^2)
+    # (2 + 2e) / (2 + e) and (2 + 2e^2) / (2 + e^2)
     found = dict(zip(tokens, line(*tokens, weights=weights), strict=True))
     assert found[1.0] == pytest.approx((2 + 2 * np.e) / (2 + np.e), abs=1e-14)
     assert found[2.0] == pytest.approx((2 + 2 * np.e**2) / (2 + np.e**2), abs=1e-14)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from meanfield.encoder.operators import layer_norm, project_moments, rms_norm
 
-PRINTED = 5e-9  # half a unit of the last digit printed in CASES.md
+PRINTED = 5e-9  # half a unit of the last printed digit
 
 #: A few numbers that are not nearly constant.
 rows = st.lists(st.floats(-100, 100), min_size=2, max_size=6).filter(lambda v: np.std(v) > 1e-3).map(np.array)
@@ -47,7 +47,7 @@ def test_the_projection_lies_in_its_set_and_no_point_of_the_set_is_nearer(v, mea
     tolerance = 1e-9  # round-off 1e-14 of numbers up to 100, over a deviation of 1e-3 and times one of 10, is 1e-10
     assert abs(u.mean() - mean) <= tolerance
     assert abs(u.std() - std) <= tolerance
-    # |u - v|^2 = d [(s2 - sqrt b)^2 + (s1 - a)^2], the distance to the set (THEORY section 2).
+    # |u - v|^2 = d [(s2 - sqrt b)^2 + (s1 - a)^2], the distance to the set.
     squared = len(v) * ((std - v.std()) ** 2 + (mean - v.mean()) ** 2)
     np.testing.assert_allclose(((u - v) ** 2).sum(), squared, rtol=1e-9, atol=1e-9)
     other = np.random.default_rng(seed).standard_normal(len(v))

@@ -84,7 +84,7 @@ def test_limit_rank_needs_both_the_invariant_and_the_lyapunov_function():
     for variant in (SoftmaxAttention, L2Attention):
         field = variant(Head(query, -query, value))
         assert predict(field, LAW).evidence["limit_rank"] == 1
-        # THEORY 1.3.6: this singular start keeps rank one, so no rank is claimed but bounds.
+        # S5: this singular start keeps rank one, so no rank is claimed but bounds.
         singular = predict(field, Gaussian([0, 0], np.outer([1, 2], [1, 2])))
         assert singular.happened is False
         assert singular.evidence["limit_rank"] is None

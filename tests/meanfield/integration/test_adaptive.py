@@ -75,7 +75,7 @@ def test_the_largest_step_is_kept():
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_field_that_fails_later_ends_not_finite_at_the_last_good_state(method, fault):
-    # CASES A13 (b).
+    # A user's report.
     run = simulate(growth_until(0.1, FAULTS[fault]), START, [0.0, 0.05, 1.0], scheme=Adaptive(method))
     assert run.outcome is Outcome.NOT_FINITE
     assert run.times.tolist() == [0.0, 0.05]
@@ -88,7 +88,7 @@ def test_a_field_that_fails_later_ends_not_finite_at_the_last_good_state(method,
 @pytest.mark.parametrize("fault", FAULTS)
 @pytest.mark.parametrize("method", METHODS)
 def test_a_field_that_fails_at_once_ends_not_finite_at_the_start(method, fault):
-    # CASES A13 (a): one evaluation, and no solver is built.
+    # one evaluation, and no solver is built.
     run = simulate(lambda t, x, mu: FAULTS[fault](x), START, [0.0, 1.0], scheme=Adaptive(method))
     assert run.outcome is Outcome.NOT_FINITE
     assert run.times.tolist() == [0.0]

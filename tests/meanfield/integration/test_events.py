@@ -24,7 +24,7 @@ from meanfield.integration import METHODS
 
 TURN = SoftmaxAttention(Head(np.eye(2), np.eye(2), [[0.0, -1.0], [1.0, 0.0]]))
 EAST = Measure([[1.0, 0.0]])
-#: 2 pi k +- arccos 0.99 in [0, 20] [CASES A14].
+#: 2 pi k +- arccos 0.99 in [0, 20] [a user's report].
 SEVEN = [0.1415395, 6.1416458, 6.4247248, 12.4248311, 12.7079101, 18.7080164, 18.9910954]
 
 

@@ -56,7 +56,7 @@ def test_softmax_with_v_identity_adds_a_linear_term_to_the_precision_up_to_its_p
 
 
 def test_a_singular_start_keeps_its_line_and_halves():
-    # CASES A11: Sigma0 = u u^T, A = -I/2: Sigma(1) = Sigma0 / 2.
+    # Sigma0 = u u^T, A = -I/2: Sigma(1) = Sigma0 / 2.
     u, head = np.array([3.0, 4.0]) / 5, Head(-0.5 * np.eye(2), np.eye(2), np.eye(2))
     run = simulate(SoftmaxAttention(head), Gaussian([0, 0], np.outer(u, u)), [0, 1])
     np.testing.assert_allclose(run[-1].covariance, [[0.18, 0.24], [0.24, 0.32]], atol=CLOSE)
@@ -87,7 +87,7 @@ def test_the_mean_with_v_identity_and_symmetric_a_is_carried_by_the_same_root(se
 
 @pytest.mark.parametrize(("v", "q", "k"), [(1.0, 0.8, 1.2), (-0.7, 0.8, 1.2), (1.0, -1.5, 0.5)])
 def test_a_scalar_law_under_l2_attention_obeys_its_implicit_solution(v, q, k):
-    # 1/s - 2 k^2 ln s = 1/s0 - 2 k^2 ln s0 - 4 v k q t [THEORY 1.3.11].
+    # 1/s - 2 k^2 ln s = 1/s0 - 2 k^2 ln s0 - 4 v k q t [S11].
     s0, times = 0.7, np.linspace(0.0, 2.0, 5)
     run = simulate(L2Attention(Head([[q]], [[k]], [[v]])), Gaussian([0.3], [[s0]]), times)
 
@@ -101,7 +101,7 @@ def test_a_scalar_law_under_l2_attention_obeys_its_implicit_solution(v, q, k):
 
 @pytest.mark.parametrize(("v", "a"), [(0.8, 1.5), (-0.8, 1.5), (0.8, -1.5)])
 def test_a_scalar_law_under_sinkhorn_attention_obeys_its_implicit_solution(v, a):
-    # theta - coth(theta / 2) = const + 2 |v| sgn(v a) t with theta = arcsinh(2 |a| s) [THEORY 1.3.12].
+    # theta - coth(theta / 2) = const + 2 |v| sgn(v a) t with theta = arcsinh(2 |a| s) [S10].
     s0, times = 0.7, np.linspace(0.0, 2.0, 5)
     run = simulate(SinkhornAttention(Head([[a]], [[1.0]], [[v]])), Gaussian([0.3], [[s0]]), times)
 
@@ -134,7 +134,7 @@ def test_finitely_many_tokens_under_linear_attention_have_a_linear_inverse_momen
 
 @pytest.mark.parametrize("scheme", [*map(Adaptive, METHODS), RK4], ids=repr)
 def test_two_orthogonal_tokens_on_the_circle_close_in_like_tanh_and_stay_on_it(scheme):
-    # CASES A20 (c).
+    # A user's report.
     times = np.linspace(0.0, 1.0, 5)
     run = simulate(
         SoftmaxAttention(Head.identity(2, beta=0.0)),
@@ -207,7 +207,7 @@ def test_the_rank_is_constant_and_the_covariance_never_indefinite(variant):
 
 @pytest.mark.parametrize("variant", [SoftmaxAttention, L2Attention, SinkhornAttention])
 def test_the_precision_on_the_kernel_of_q_is_invariant(variant):
-    # Z spans ker Q: Z^T Sigma(t)^{-1} Z does not move, whatever V and K [THEORY 1.3.2].
+    # Z spans ker Q: Z^T Sigma(t)^{-1} Z does not move, whatever V and K [S2].
     rng = np.random.default_rng(11)
     Q, law = rng.standard_normal((1, 3)), random_law(rng, 3)
     Z = np.linalg.svd(Q)[2][1:].T
@@ -219,7 +219,7 @@ def test_the_precision_on_the_kernel_of_q_is_invariant(variant):
 
 @pytest.mark.parametrize("variant", [SoftmaxAttention, L2Attention])
 def test_two_equal_tokens_stay_equal(variant):
-    # CASES A05.
+    # A user's report.
     run = simulate(variant(Head.identity(2)), Measure([[1.0, 2.0], [1.0, 2.0]]), [0.0, 1.0])
     np.testing.assert_allclose(run[-1].points, np.e * np.array([[1.0, 2.0], [1.0, 2.0]]), rtol=1e-8)
     assert np.abs(run[-1].points[0] - run[-1].points[1]).max() <= 1e-12
@@ -227,7 +227,7 @@ def test_two_equal_tokens_stay_equal(variant):
 
 @pytest.mark.parametrize("variant", [SoftmaxAttention, L2Attention, SinkhornAttention])
 def test_one_token_grows_like_e_to_the_t_also_from_an_integer_start(variant):
-    # CASES A04 and the spare case "integer start".
+    # A user's report.
     run = simulate(variant(Head.identity(1)), Measure(np.array([[1]])), [0, 1])
     assert run[-1].points[0, 0] == pytest.approx(np.e, rel=1e-8)
     assert run[-1].covariance.tolist() == [[0.0]]

@@ -49,7 +49,7 @@ def test_reached_output_times_are_those_asked_for_to_the_last_bit(scheme, start)
 
 
 def test_a_last_time_just_above_a_round_number_is_taken():
-    # CASES A15 (a).
+    # A user's report.
     times = np.arange(0, 0.3 + 0.1, 0.1)
     run = simulate(GROW, ONE, times)
     assert run.times.tolist() == times.tolist()
@@ -82,7 +82,7 @@ def test_one_output_time_gives_the_start_back(scheme, dt):
 
 
 def test_a_large_start_and_a_field_that_works_in_place_leave_the_callers_array_unchanged():
-    # CASES A25 (b).
+    # A user's report.
     x0 = np.random.default_rng(0).standard_normal((400, 400))
     before = x0.copy()
 

@@ -36,7 +36,7 @@ def scalar_softmax():
 
 
 def l2_counterexample():
-    # K has rank one: T* = (1/2 + Sigma_11) / Sigma_12 = 3 [THEORY 1.3.10].
+    # K has rank one: T* = (1/2 + Sigma_11) / Sigma_12 = 3 [S9].
     head = Head([[0.0, 1.0]], [[1.0, 0.0]], [[0.0, 0.0], [0.0, 1.0]])
     return L2Attention(head), Gaussian([0.0, 0.0], [[1.0, 0.5], [0.5, 1.0]])
 
@@ -82,7 +82,7 @@ def test_the_default_solver_finds_the_pole_to_1e_8():
 
 @pytest.mark.parametrize("method", ["DOP853", "RK45", "BDF", "LSODA"])
 def test_outputs_before_the_pole_are_kept_and_none_is_made_up_after_it(method):
-    # CASES A12: Sigma = 1 / (1 - 2t), alpha = e^t (1 - 2t)^{-1/2}.
+    # Sigma = 1 / (1 - 2t), alpha = e^t (1 - 2t)^{-1/2}.
     run = simulate(*scalar_softmax(), [0.0, 0.25, 0.49, 0.6, 1.0], scheme=Adaptive(method))
     assert run.times.tolist() == [0.0, 0.25, 0.49]
     variances, means = run.observe(lambda law: law.covariance[0, 0]), run.observe(lambda law: law.mean[0])
@@ -114,7 +114,7 @@ def test_no_pole_of_100_random_laws_is_missed_and_none_is_off():
 
 
 def global_law(rng):
-    """A random field and law of which it is proved that they never blow up [THEORY 1.3.5, 1.3.10, 1.3.12]."""
+    """A random field and law of which it is proved that they never blow up [S4, S9, S10]."""
     d = int(rng.integers(1, 4))
     Q, K, V, W = rng.standard_normal((4, d, d))
     law = Gaussian(rng.standard_normal(d), W @ W.T)

@@ -40,7 +40,7 @@ def symmetric_root(S):
 
 
 def flow_map(S0, A, t):
-    """F(t) with Sigma(t) = F S0 F^T for V = I and symmetric A [THEORY 1.3.4]."""
+    """F(t) with Sigma(t) = F S0 F^T for V = I and symmetric A [1.3.4]."""
     root = symmetric_root(S0)
     values, vectors = np.linalg.eigh(np.eye(len(A)) - 2 * t * root @ A @ root)
     return root @ (vectors / np.sqrt(values)) @ vectors.T @ np.linalg.inv(root)
@@ -103,7 +103,7 @@ def test_the_stated_order_holds_when_the_field_depends_on_time(name):
 
 @pytest.mark.parametrize("name", SCHEMES)
 def test_the_stated_order_holds_on_the_sphere(name):
-    # beta = 0, V = I, two tokens on a circle of radius 1: the cosine of their angle is tanh(t) [CASES A20].
+    # beta = 0, V = I, two tokens on a circle of radius 1: the cosine of their angle is tanh(t) [a user's report].
     scheme, start = SCHEMES[name], Measure([[1.0, 0.0], [0.0, 1.0]])
     field = SoftmaxAttention(Head.identity(2, beta=0.0))
     flow = prepared(scheme, lambda f: ParticleFlow(f, start, Sphere()), field)
@@ -161,7 +161,7 @@ def test_the_first_stage_is_not_retracted_and_the_result_is():
     [(0.3, 0.1, 3, 1.1**3), (0.1 + 0.2, 0.1, 3, 1.1**3), (1.0, 0.1, 10, 1.1**10), (1.0, 0.3, 4, 1.25**4)],
 )
 def test_euler_takes_the_fewest_equal_steps_up_to_round_off(T, dt, steps, value):
-    # One softmax token has x' = x, so a step of size h multiplies by 1 + h [CASES A15].
+    # One softmax token has x' = x, so a step of size h multiplies by 1 + h [a user's report].
     run = simulate(SoftmaxAttention(Head.identity(1)), Measure([[1.0]]), [0.0, T], scheme=EULER, dt=dt)
     assert run.statistics.steps == steps
     assert run.times[-1] == T

@@ -1,4 +1,4 @@
-"""Whole programs that are killed, interrupted or started without a main guard (A24 and spare cases).
+"""Whole programs that are killed, interrupted or started without a main guard .
 
 A program's output pipe is held by its workers too, so ``communicate`` returns only when the last of them is gone.
 """

@@ -1,4 +1,4 @@
-"""Sweeps: the same bits for any jobs, order and subset (A22); a failed or killed case loses itself only (A23, A25)."""
+"""Sweeps: the same bits for any jobs, order and subset; a failed or killed case loses itself only."""
 
 import os
 import signal
