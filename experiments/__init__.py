@@ -12,7 +12,11 @@ run(case, rng) : dict of arrays
 import os
 
 #: Name to module; one line an experiment, imported when it is run.
-EXPERIMENTS = {}
+EXPERIMENTS = {
+    "clustering": "experiments.clustering",
+    "compare_attention": "experiments.compare_attention",
+    "real_tokens": "experiments.real_tokens",
+}
 
 #: The environment variable behind `full_size`; ``--full`` sets it.
 FULL = "MEANFIELD_FULL"
