@@ -5,12 +5,12 @@ import numpy as np
 from ..checks import MASS_TOLERANCE, finite_array, number
 from ..measures import Gaussian
 from ..spaces import Euclidean, Positioned
+from ..summation.balancing import NotConvergedError
 from .entropic import entropic_cost, sinkhorn_divergence
 from .transport import (
     MAX_PAIRS,
     MAX_PIVOTS,
     Coupling,
-    NotConvergedError,
     clouds,
     common_scale,
     couple,

@@ -4,7 +4,8 @@ import numpy as np
 
 from ..checks import number
 from ..spaces import Euclidean
-from .transport import NotConvergedError, clouds
+from ..summation.balancing import NotConvergedError
+from .transport import clouds
 
 #: Floats in one block of the kernel.
 BLOCK = 1 << 17
@@ -197,7 +198,8 @@ def _missed(change, tolerance, max_iterations):
     return NotConvergedError(
         f"Sinkhorn's iteration missed the marginals by a factor exp({np.ptp(change):.3g}) after max_iterations = "
         f"{max_iterations:,}; the tolerance is {tolerance:g}. "
-        "Raise epsilon or max_iterations, or use wasserstein (epsilon = 0)."
+        "Raise epsilon or max_iterations, or use wasserstein (epsilon = 0).",
+        float(np.ptp(change)),
     )
 
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from ..measures import Gaussian, Measure
 from ..spaces import Euclidean, Positioned
+from ..summation.balancing import NotConvergedError
 
 #: Entries of the largest cost matrix that is made (0.8 GB, and about four times that inside the network simplex).
 MAX_PAIRS = 100_000_000
@@ -22,10 +23,6 @@ SMALL = 200
 ALIGNABLE = 1e6
 #: Floats in one block of distances on a space other than R^d.
 BLOCK = 1 << 18
-
-
-class NotConvergedError(ArithmeticError):
-    """An iteration met its limit; the message names the limit and the miss."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,9 +262,13 @@ def _simplex(costs, a, b, max_pivots):
         warnings.simplefilter("ignore")
         plan, log = ot.emd(a, b, costs, numItermax=max_pivots, log=True, center_dual=False)
     if log["warning"] is not None:
+        # An optimal plan has no pair cheaper than its prices u_i + v_j.
+        miss = float((log["u"][:, None] + log["v"] - costs).max())
         raise NotConvergedError(
             f"the network simplex did not reach an optimal plan within max_pivots = {max_pivots:,} "
-            f"on {len(a):,} x {len(b):,} tokens (POT: {log['warning']}). Raise max_pivots or use fewer tokens."
+            f"on {len(a):,} x {len(b):,} tokens (POT: {log['warning']}); some pair is cheaper than its prices by "
+            f"{miss:.3g} of the largest cost. Raise max_pivots or use fewer tokens.",
+            miss,
         )
     rows, columns = np.nonzero(plan > MASS_NOISE)
     return rows, columns, plan[rows, columns]
