@@ -83,10 +83,7 @@ class Measure:
     def moved_to(self, points):
         """The same masses at other points, unchecked: for the inside of a run."""
         moved = object.__new__(Measure)
-        moved.__dict__.update(points=points, weights=self.weights, has_positions=self.has_positions)
-        log_weights = self.__dict__.get("log_weights")
-        if log_weights is not None:
-            moved.__dict__["log_weights"] = log_weights
+        moved.__dict__.update(self.__dict__, points=points)
         return moved
 
     def __len__(self):
@@ -119,6 +116,11 @@ class Measure:
         """Logarithms of the weights, shape (n,); -inf for padding."""
         with np.errstate(divide="ignore"):
             return np.log(self.weights)
+
+    @cached_property
+    def relative_log_weights(self):
+        """Log weights up to a constant that makes equal weights exactly zero, shape (n,); -inf for padding."""
+        return self.log_weights - self.log_weights.max()
 
     @property
     def mean(self):

@@ -41,11 +41,6 @@ class Visibility:
 ALL_VISIBLE = Visibility()
 
 
-def relative_log_weights(mu):
-    """Log weights up to a constant that makes equal weights exactly zero, shape (n,); -inf for padding."""
-    return mu.log_weights - mu.log_weights.max()
-
-
 @dataclass(frozen=True)
 class Attention(ABC):
     """An attention velocity field with a normalised kernel exp(<q, k> + b).

@@ -6,7 +6,7 @@ import numpy as np
 
 from ..summation.exact import project, softmax_mean_of
 from ..velocity import AffineMap, not_gaussian
-from .base import Attention, Pairing, relative_log_weights
+from .base import Attention, Pairing
 
 #: Where expanding |q - k|^2 loses more than this, the differences are formed one by one.
 CANCELLATION = 1e-11
@@ -32,7 +32,7 @@ class L2Attention(Attention):
         centre = keys[np.argmax(mu.weights > 0)].copy()
         keys -= centre
         queries -= centre
-        bias = relative_log_weights(mu) - head.scale * np.einsum("ij,ij->i", keys, keys)
+        bias = mu.relative_log_weights - head.scale * np.einsum("ij,ij->i", keys, keys)
         return Pairing(2 * head.scale * queries, keys, bias)
 
     def averaged(self, t, mu, pairing, visibility):
@@ -56,7 +56,7 @@ class L2Attention(Attention):
 
     def _differences(self, t, mu, pairing):
         scale = self.head.at(t).scale
-        queries, log_weights = pairing.queries / (2 * scale), relative_log_weights(mu)
+        queries, log_weights = pairing.queries / (2 * scale), mu.relative_log_weights
 
         def logits(rows):
             distances = sum(

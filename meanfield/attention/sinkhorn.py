@@ -8,7 +8,7 @@ from ..checks import number
 from ..summation.balancing import balance
 from ..summation.exact import project
 from ..velocity import AffineMap
-from .base import ALL_VISIBLE, Attention, Pairing, relative_log_weights
+from .base import ALL_VISIBLE, Attention, Pairing
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class SinkhornAttention(Attention):
 
     def _paired(self, t, x, mu, potential):
         queries, keys = self._sides(t, x, mu)
-        return Pairing(queries, keys, relative_log_weights(mu) + potential)
+        return Pairing(queries, keys, mu.relative_log_weights + potential)
 
     def for_run(self):
         """A field for one run, whose balancing starts from the potential of the call before."""
@@ -99,6 +99,8 @@ class SinkhornAttention(Attention):
     def on_gaussian(self, t, law):
         """B = V M A, c = V (m - M A m)."""
         head = self.head.at(t)
+        if not np.isfinite(law.covariance).all():
+            return AffineMap(np.full_like(law.covariance, np.nan), np.full_like(law.mean, np.nan))
         values, vectors = np.linalg.eigh(law.covariance)
         cut = law.dimension * np.finfo(float).eps * np.maximum(values[..., -1:], 0)
         half = np.where(values > cut, np.sqrt(np.maximum(values, 0)), 0)

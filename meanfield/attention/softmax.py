@@ -6,7 +6,7 @@ import numpy as np
 
 from ..summation.exact import project
 from ..velocity import AffineMap
-from .base import Attention, Pairing, relative_log_weights
+from .base import Attention, Pairing
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,7 @@ class SoftmaxAttention(Attention):
     def pairing(self, t, x, mu):
         """q = scale Q x, k = K y, bias = log weight."""
         head = self.head.at(t)
-        return Pairing(head.scale * project(x, head.query), project(mu.points, head.key), relative_log_weights(mu))
+        return Pairing(head.scale * project(x, head.query), project(mu.points, head.key), mu.relative_log_weights)
 
     def on_gaussian(self, t, law):
         """B = V S A, c = V m."""

@@ -9,8 +9,12 @@ import numpy as np
 
 #: Entries of a block: 2 MB of float64.
 BLOCK_ENTRIES = 262_144
+#: Pairs up to which a sum without a mask is done in one go.
+SMALL_SUM = 16_384
 #: Keys of one tile; beyond it a row block walks over several tiles with a running maximum.
 TILE_KEYS = 16_384
+#: Rows of the first tile of `project`.
+PROJECTED_ROWS = 64
 #: While every |logit + bias| is below this, exp needs no maximum subtracted to stay in range.
 SAFE_EXPONENT = 300.0
 
@@ -43,8 +47,8 @@ def softmax_mean(queries, keys, values, key_bias, *, causal=None, visible=None):
     log_normaliser : ndarray, shape (m,)
         -inf for a query that sees nothing.
     """
-    kept = key_bias > -np.inf
-    if not kept.all():
+    if key_bias.min(initial=0.0) == -np.inf:
+        kept = key_bias > -np.inf
         causal = None if causal is None else np.concatenate([[0], np.cumsum(kept)])[causal]
         visible = None if visible is None else narrowed(visible, kept)
         keys, key_bias = keys[kept], key_bias[kept]
@@ -56,6 +60,9 @@ def softmax_mean(queries, keys, values, key_bias, *, causal=None, visible=None):
     anchor, offset = keys[0].copy(), key_bias[0]
     keys, bias = keys - anchor, key_bias - offset
     base = None if values is None else values[0].copy()
+    if causal is None and visible is None and len(queries) * len(keys) <= SMALL_SUM and values is not None:
+        means, log_mass = _small_sums(queries, keys, values, bias)
+        return means, log_mass + (project(queries, anchor[None])[:, 0] + offset)
     columns = np.ones((len(keys), 1 if values is None else values.shape[1] + 1))
     if values is not None:
         np.subtract(values, base, out=columns[:, :-1])
@@ -140,8 +147,10 @@ def project(points, matrix):
     ndarray, shape (n, k)
     """
     n = len(points)
+    if n <= PROJECTED_ROWS:
+        return (_padded(points, PROJECTED_ROWS) @ matrix.T)[:n]
     result = np.empty((n, len(matrix)))
-    for start, stop in _tiles(n):
+    for start, stop in _tiles(n, PROJECTED_ROWS):
         if stop <= n:
             np.matmul(points[start:stop], matrix.T, out=result[start:stop])
         else:
@@ -158,9 +167,9 @@ def _rows_of_block(n, m):
     return min(max(BLOCK_ENTRIES // n, 1), m)
 
 
-def _tiles(n):
-    """Borders 0, 16, 32, 64, ... 512, 1024, 1536, ... up to the first one that covers n."""
-    start, stop = 0, 16
+def _tiles(n, stop=16):
+    """Borders 0, 16, 32, 64, ... 512, 1024, 1536, ... (or from another first one) up to the first that covers n."""
+    start = 0
     while start < n:
         yield start, stop
         start, stop = stop, stop + min(stop, 512)
@@ -199,6 +208,20 @@ def _full_sums(queries, keys, columns, bias):
             else:
                 _accumulate(logits, columns[first:last], sums[here], shifts[here])
     return sums, shifts
+
+
+def _small_sums(queries, keys, values, bias):
+    """Means and log masses where one block holds all pairs: fewest calls, since their overhead is the cost."""
+    logits = queries @ keys.T
+    logits += bias
+    highest = logits.max(axis=1, keepdims=True)
+    logits -= highest
+    np.exp(logits, out=logits)
+    mass = logits.sum(axis=1, keepdims=True)
+    means = logits @ (values - values[0])
+    means /= mass
+    means += values[0]
+    return means, (np.log(mass) + highest)[:, 0]
 
 
 def _averaged(sums, shifts, base):

@@ -2,8 +2,8 @@
 
 exp(<q, k>) is a product over coordinates. On a pair of boxes where half-width times the other side's reach is at most
 tau it is, per coordinate, a polynomial of degree p - 1 in q and in k, to a relative error that depends on (p, tau)
-alone: a wider cloud costs more boxes, not accuracy. So the sum is moments of the values per box of keys, one small matrix
-of exponentials per coordinate applied dimension by dimension, and polynomials evaluated at the queries:
+alone: a wider cloud costs more boxes, not accuracy. So the sum is moments of the values per box of keys, one small
+matrix of exponentials per coordinate applied dimension by dimension, and polynomials evaluated at the queries:
 O((m + n) p^k) plus a term that depends on the spread and not on m and n.
 """
 
