@@ -32,7 +32,7 @@ class Measure:
     """
 
     points: np.ndarray
-    weights: np.ndarray = None
+    weights: np.ndarray | None = None
     has_positions: bool = field(default=False, kw_only=True)
 
     def __post_init__(self):

@@ -21,7 +21,7 @@ class AffinePerceptron:
     """
 
     matrix: np.ndarray
-    bias: np.ndarray = None
+    bias: np.ndarray | None = None
 
     def __post_init__(self):
         matrix = matrix_array("matrix", self.matrix, (None, None))
@@ -57,8 +57,8 @@ class ReluPerceptron:
 
     inner: np.ndarray
     outer: np.ndarray
-    inner_bias: np.ndarray = None
-    outer_bias: np.ndarray = None
+    inner_bias: np.ndarray | None = None
+    outer_bias: np.ndarray | None = None
 
     def __post_init__(self):
         inner = matrix_array("inner", self.inner, (None, None))

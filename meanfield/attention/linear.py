@@ -1,5 +1,6 @@
 """Linear attention: the logit itself is the weight, so the second moment of the tokens is all that counts."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,11 +21,7 @@ class LinearAttention(KernelAttention):
     head : Head or Schedule
     """
 
-    kernel: None = field(default=None, init=False, repr=False)
-
-    def __post_init__(self):
-        object.__setattr__(self, "kernel", np.positive)
-        super().__post_init__()
+    kernel: Callable = field(default=np.positive, init=False, repr=False)
 
     def weigh(self, logits):
         """The logits themselves."""

@@ -1,5 +1,6 @@
 """Sigmoid attention: each token is let through by itself, nothing is normalised."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from scipy.special import expit
@@ -19,12 +20,11 @@ class SigmoidAttention(KernelAttention):
         Added to every logit; -log n makes the sum start out like an average.
     """
 
-    kernel: None = field(default=None, init=False, repr=False)
+    kernel: Callable = field(default=expit, init=False, repr=False)
     bias: float = field(default=0.0, kw_only=True)
 
     def __post_init__(self):
         object.__setattr__(self, "bias", number("bias", self.bias))
-        object.__setattr__(self, "kernel", expit)
         super().__post_init__()
 
     def weigh(self, logits):

@@ -72,7 +72,7 @@ class Trajectory:
     flow: object
     outcome: Outcome
     message: str = ""
-    last: Moment = None
+    last: Moment | None = None
     blow_up_time: float | None = None
     event_times: list = field(default_factory=list)
     statistics: Statistics = Statistics()

@@ -51,7 +51,7 @@ def token_path(run, view=None):
     elif isinstance(run, Trajectory):
         times, states, described = run.times, list(run), _described(run)
     else:
-        times, states, described = *_from_arrays(run), {}
+        (times, states), described = _from_arrays(run), {}
     if not isinstance(states[0], Measure):
         raise ValueError(
             f"this plot needs a run of tokens; got a run of {type(states[0]).__name__}. "
