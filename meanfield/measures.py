@@ -19,6 +19,10 @@ class Measure:
     weights : array_like, shape (n,), optional
         Masses, not negative, with sum one; zero is allowed (padding: moved along, seen by nobody). Default 1/n each.
         A sum within 1e-6 of one is taken as round-off and scaled to one.
+    has_positions : bool
+        Whether the first column holds positions; set by `Measure.positioned`.
+    scaled_from : float
+        The sum that the masses had before `Measure.normalised` scaled them; 1 if nobody did.
 
     Raises
     ------
@@ -34,6 +38,7 @@ class Measure:
     points: np.ndarray
     weights: np.ndarray | None = None
     has_positions: bool = field(default=False, kw_only=True)
+    scaled_from: float = field(default=1.0, kw_only=True)
 
     def __post_init__(self):
         points = points_array("points", self.points)
@@ -71,14 +76,14 @@ class Measure:
 
     @classmethod
     def normalised(cls, points, masses):
-        """The measure with weights ``masses / sum(masses)``: the opt-in way to scale masses that do not sum to one."""
+        """The measure with weights ``masses / sum(masses)``: the opt-in way to scale masses, noted in ``scaled_from``."""
         masses = finite_array("masses", masses, ndim=1)
         total = float(masses.sum())
         if (masses < 0).any() or total <= 0:
             raise ValueError(
                 f"masses must not be negative and not all zero; got minimum {masses.min(initial=0):g}, sum {total:g}."
             )
-        return cls(points, masses / total)
+        return cls(points, masses / total, scaled_from=total)
 
     def moved_to(self, points):
         """The same masses at other points, unchecked: for the inside of a run."""

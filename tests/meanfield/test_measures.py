@@ -249,3 +249,11 @@ def test_laws_that_are_none_are_refused_with_the_cure(mean, covariance, found):
 def test_a_sample_size_that_is_no_count_is_refused(n):
     with pytest.raises(ValueError, match="n must be"):
         Gaussian([0.0], [[1.0]]).sample(n, np.random.default_rng(0))
+
+
+def test_scaling_masses_is_asked_for_and_noted():
+    measure = Measure.normalised([[0.0], [1.0]], [3.0, 1.0])
+    np.testing.assert_array_equal(measure.weights, [0.75, 0.25])
+    assert measure.scaled_from == 4.0
+    assert measure.moved_to(measure.points + 1).scaled_from == 4.0
+    assert Measure([[0.0]]).scaled_from == 1.0
