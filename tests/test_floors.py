@@ -31,7 +31,7 @@ gaussian.closed_forms  gaussian.invariants  gaussian.batched
 gaussian.ensemble  gaussian.predictions
 analysis.transport  analysis.observables  analysis.lasting
 analysis.entropic
-analysis.distances  analysis.lipschitz
+analysis.distances  analysis.lipschitz  analysis.draws
 analysis.clustering  analysis.blow_up  analysis.stability  analysis.mean_field_limit  analysis.hull_vertices
 analysis.merge_tree  analysis.metastability  analysis.rank_collapse  analysis.boolean_attention  analysis.judged_runs
 analysis.merging
