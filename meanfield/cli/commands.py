@@ -6,7 +6,7 @@ import tempfile
 from pathlib import Path
 
 from ..sweeps.records import load_record, save_record
-from .plots import Look, default_kind, default_path, draw
+from .plots import Look, check_figure, check_observable, default_kind, default_path, draw
 from .problems import problems_from
 from .reports import many_runs, one_run, record_lines
 from .runs import KINDS_OF_RECORD, ONE, carry_out, contents, contents_of_many, runs_from
@@ -50,8 +50,9 @@ def _carry_out_one(problem, settings):
 def compare(settings):
     """Several variants move one start."""
     _check_out(settings)
-    figure = settings["figure"] and Path(settings["figure"])
-    problems = problems_from(settings, settings["attention"], gaussian=_wants_gaussian(settings))
+    gaussian = _wants_gaussian(settings)
+    figure = _figure(settings, gaussian=gaussian)
+    problems = problems_from(settings, settings["attention"], gaussian=gaussian)
     _say_what_is_left_out(problems, settings)
     runs = []
     for problem in problems:
@@ -60,7 +61,7 @@ def compare(settings):
             break
     _keep_and_report(settings, *contents_of_many(runs), lambda: many_runs(runs, settings["gap"]))
     if figure:
-        written = draw("observables", runs, Look(gap=settings["gap"]), figure)
+        written = draw("observables", runs, Look(settings["observable"], gap=settings["gap"]), figure)
         _print([] if settings["quiet"] else [f"figure {path}" for path in written])
     return _status(runs)
 
@@ -90,6 +91,7 @@ def plot(settings):
     kind = settings["kind"] or default_kind(runs)
     look = Look(**{key: settings[key] for key in ("observable", "time", "head", "coordinates", "rescaled", "gap")})
     path = Path(settings["out"]) if settings["out"] else default_path(settings["record"], kind)
+    check_figure("--out", path, kind)
     written = draw(kind, runs, look, path)
     if not settings["quiet"]:
         _print([str(path) for path in written])
@@ -113,6 +115,18 @@ def _wants_gaussian(settings):
     if law and cloud:
         raise ValueError(f"a start must be tokens or a Gaussian; got --{cloud[0]} and --{law[0]}. Leave one out.")
     return bool(law)
+
+
+def _figure(settings, *, gaussian):
+    """The path of the figure of a comparison, or None."""
+    if settings["figure"] is None:
+        if settings["observable"] is not None:
+            raise ValueError("--observable must go with --figure FILE; got no --figure.")
+        return None
+    path = Path(settings["figure"])
+    check_figure("--figure", path, "observables")
+    check_observable(settings["observable"], gaussian=gaussian)
+    return path
 
 
 def _check_out(settings):

@@ -40,7 +40,7 @@ EXAMPLES = {
     "gaussian": """  meanfield gaussian softmax --covariance "1,0.2;0.2,2" --times 0:0.4:41 --out law.npz
   meanfield gaussian l2 --moments tokens.csv --times 2
 """,
-    "compare": """  meanfield compare softmax l2 sigmoid masked-softmax --space sphere --times 10 --figure diameters
+    "compare": """  meanfield compare softmax l2 sigmoid masked-softmax --space sphere --times 10 --figure clusters
   meanfield compare softmax l2 --covariance 1 --times 2 --out both.npz
 """,
     "info": """  meanfield info run.npz
@@ -87,7 +87,7 @@ def make_parser():
          (("attention", "*", "two or more variants, see below"),),
          (("options of the field", options.HEAD), ("options of a start of tokens", options.START),
           ("options of a Gaussian start", options.LAW), ("options of the run", options.RUN),
-          ("options of the output", (*options.REPORT, _FIGURE))),
+          ("options of the output", (*options.REPORT, _FIGURE, _OBSERVABLE))),
          config, _VARIANTS + _LAWS + _STATUS)  # fmt: skip
     record = (("record", None, "a .npz file"),)
     _add(chosen, "info", "show what a record holds", commands.info, record, (("options", (_JSON,)),))
@@ -101,8 +101,10 @@ def _kinds():
 
 
 _FILES = tuple(option for option in options.START if option.name in ("columns", "normalise"))
-_FIGURE = options.Option("figure", values.text, f"draw diameters over time into this file ({', '.join(STILLS)})",
+_FIGURE = options.Option("figure", values.text, f"draw an observable over time into this file ({', '.join(STILLS)})",
                          metavar="FIGURE")  # fmt: skip
+_OBSERVABLE = options.Option("observable", values.one_of(tuple(OBSERVABLES)), f"which one: {', '.join(OBSERVABLES)}",
+                             metavar="NAME")  # fmt: skip
 _JSON = options.Option("json", values.switch, "the header alone, as JSON", False, None)
 _QUIET = next(option for option in options.REPORT if option.name == "quiet")
 
@@ -112,7 +114,7 @@ PLOT = (
     options.Option("out", values.text, f"the file to draw into: {', '.join(STILLS)}, or without a suffix for .pdf and "
                    ".png (default: beside the record); an earlier figure is replaced", metavar="FIGURE"),
     options.Option("run", values.text, "one run of a comparison, by its variant", metavar="NAME"),
-    options.Option("observable", values.one_of(tuple(OBSERVABLES)), ", ".join(OBSERVABLES), metavar="NAME"),
+    _OBSERVABLE,
     options.Option("time", values.number, "time of an attention matrix"),
     options.Option("head", options.whole, "head of an attention matrix, from 1", 1, "H"),
     options.Option("coordinates", values.whole_numbers, "which coordinates of the tokens to draw, e.g. 0,1",

@@ -16,7 +16,7 @@ from ..analysis.observables import (
     rescaled,
 )
 from ..measures import Gaussian
-from ..spaces import Euclidean
+from ..spaces import Euclidean, Sphere
 from ..sweeps.records import atomic_file
 from .reports import default_gap
 
@@ -68,16 +68,20 @@ OBSERVABLES = {
 }
 
 
+def _telling_observable(problem):
+    """What is drawn if nothing is asked for: the diameter of tokens that fill a sphere stays as it is for long."""
+    if isinstance(problem.start, Gaussian):
+        return "deviation"
+    return "clusters" if isinstance(problem.space, Sphere) else "diameter"
+
+
 def draw_observables(runs, look):
     """one observable over time, a line a run (--observable NAME)"""
     from .. import plotting
 
-    gaussian = _is_gaussian(runs[0])
-    name = look.observable or ("deviation" if gaussian else "diameter")
-    function, words, needs_tokens = OBSERVABLES[name]
-    if needs_tokens and gaussian:
-        usable = [key for key, (_, _, needs) in OBSERVABLES.items() if not needs]
-        raise ValueError(f"--observable must be one of {', '.join(usable)} for a Gaussian; got {name}.")
+    name = look.observable or _telling_observable(runs[0].problem)
+    check_observable(name, gaussian=_is_gaussian(runs[0]))
+    function, words, _ = OBSERVABLES[name]
     gap = default_gap(runs[0].problem) if look.gap is None else look.gap
     curves = {run.problem.name: (run.trajectory.times, function(run, gap)) for run in runs}
     if name == "clusters":
@@ -157,6 +161,23 @@ ANIMATION = "animation"
 STILLS = (".png", ".pdf", ".svg")
 
 
+def check_figure(label, path, kind):
+    """Refuse a bad name of a figure before anything is computed or drawn."""
+    if path.is_dir():
+        raise IsADirectoryError(f"{label} must be a file; {path} is a folder. Name a file in it.")
+    if kind != ANIMATION and path.suffix.lower() not in ("", *STILLS):
+        raise ValueError(
+            f"{label} must end in {', '.join(STILLS)}, or in nothing for .pdf and .png; got {path.name!r}."
+        )
+
+
+def check_observable(name, *, gaussian):
+    """Refuse an observable of tokens where the state is a Gaussian."""
+    if gaussian and name is not None and OBSERVABLES[name][2]:
+        usable = [key for key, (_, _, needs_tokens) in OBSERVABLES.items() if not needs_tokens]
+        raise ValueError(f"--observable must be one of {', '.join(usable)} for a Gaussian; got {name}.")
+
+
 def draw(kind, runs, look, path):
     """Draw runs as a kind of plot into a file; an earlier file is replaced once the new one is whole.
 
@@ -176,15 +197,11 @@ def draw(kind, runs, look, path):
     """
     from .. import plotting
 
-    if path.is_dir():
-        raise IsADirectoryError(f"--out must be a file; {path} is a folder. Name a file in it.")
     if kind == ANIMATION:
         run = _only(runs, kind)
         view = {} if _is_gaussian(run) else _view(run, look)
         path = path if path.suffix else path.with_name(f"{path.name}.gif")
         return [plotting.animate(run.trajectory, path, variant=_variant(run), **view)]
-    if path.suffix.lower() not in ("", *STILLS):
-        raise ValueError(f"--out must end in {', '.join(STILLS)}, or in nothing for .pdf and .png; got {path.name!r}.")
     figure = KINDS[kind](runs, look)
     if not path.suffix:
         return plotting.save_figure(figure, path)
