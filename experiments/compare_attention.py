@@ -7,8 +7,8 @@ from meanfield.analysis.clustering import cluster_count
 from meanfield.analysis.observables import attention_entropy, diameter
 
 CLAIM = (
-    "One start, every attention: with V = I, linear and unnormalised tokens and the softmax Gaussian blow up in finite "
-    "time and all else lives on; with V = -I every spread falls like t^(-1/2)."
+    "One start, every attention: with V = I, linear and unnormalised tokens and softmax Gaussians blow up in finite "
+    "time and all else lives on; with V = -I every spread but the masked one falls like t^(-1/2)."
 )
 
 #: The two regimes: the sign of V, the inverse temperature, the horizon.

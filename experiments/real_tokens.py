@@ -131,7 +131,8 @@ def fit_time(times, simulated, layers):
 
     A misfit is the rms difference over the depths, divided by the range of the real curve; the score is the rms of the
     five misfits, and the time per layer has the lowest score on a grid that begins with 0, a simulation at rest. It is
-    the only number that is fitted; the entropy of layer k belongs to state k, so there is none for the last state.
+    the only number that is fitted, and to these same five curves. The entropy of layer k belongs to state k, so there
+    is none for the last state.
 
     Parameters
     ----------
@@ -154,6 +155,7 @@ def fit_time(times, simulated, layers):
         "misfit": misfits[best],
         "misfit_at_rest": misfits[0],
         "followed": int((misfits[best] <= FOLLOWS).sum()),
+        "follows_within": FOLLOWS,
         "score": scores[best],
         "score_at_rest": scores[0],
     }

@@ -25,7 +25,7 @@ def draw(study):
     growing, contracting = (runs_of(study, regime) for regime in ("growing", "contracting"))
     return {
         "growing": panels(growing, growing_title(growing), shown=0.5, half=8.1),
-        "contracting": panels(contracting, contracting_title(contracting), shown=0.01, half=2.2),
+        "contracting": panels(contracting, contracting_title(contracting), shown=0.01, half=2.4),
         "observables": observables(growing, contracting),
     }
 

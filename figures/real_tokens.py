@@ -1,15 +1,16 @@
 """Real tokens: the simulated observables over depth beside those of the layers, and which settings come near them."""
 
 import numpy as np
+from matplotlib import colormaps
 
-from figures.style import COLOURS, LINES, MARKERS, PAGE, new_figure
+from figures.style import PAGE, new_figure
 from meanfield.plotting.style import letter_panels, spelt
 
 LAYERS = "#000000"
 SPACES = {"euclidean": "in $R^d$", "sphere": "on the sphere"}
 
-#: The looks of the temperatures, from the lowest beta.
-TEMPERATURES = ("softmax", "l2", "sinkhorn")
+#: Place in viridis, line and marker of the temperatures, from the lowest beta.
+TEMPERATURES = ((0.85, "-", "o"), (0.45, "--", "s"), (0.1, "-.", "^"))
 
 
 def draw(study):
@@ -37,7 +38,7 @@ def over_depth(study):
             one.set_title(str(runs[0][1]["names"][column]))
             one.set_xlabel(r"layer, $t\,/\,\tau$")
         steps = ", ".join(f"{step(run)} for $\\beta$ = {case['beta']:g}" for case, run in runs)
-        part.suptitle(f"{SPACES[space]}; fitted time per layer $\\tau$ = {steps}", fontsize=8)
+        part.suptitle(f"{SPACES[space]}: softmax, fitted time per layer $\\tau$ = {steps}", fontsize=8)
         lettered += list(axes)
     letter_panels(lettered)
     for one in lettered:
@@ -61,9 +62,9 @@ def draw_observable(axes, column, runs):
     axes.fill_between(depth, middle - width, middle + width, color=LAYERS, alpha=0.15, linewidth=0)
     label = f"MiniLM, mean and s.d. of {len(layers)} sentences"
     axes.plot(depth, middle, color=LAYERS, linewidth=1.8, label=label)
-    for name, (case, run) in zip(TEMPERATURES, runs, strict=False):
-        line = {"color": COLOURS[name], "linestyle": LINES[name], "marker": MARKERS[name], "markersize": 3}
-        axes.plot(depth, run["matched"][:, column], label=f"softmax, $\\beta$ = {case['beta']:g}", **line)
+    for (place, dashes, marker), (case, run) in zip(TEMPERATURES, runs, strict=False):
+        line = {"color": colormaps["viridis"](place), "linestyle": dashes, "marker": marker, "markersize": 3}
+        axes.plot(depth, run["matched"][:, column], label=f"$\\beta$ = {case['beta']:g}", **line)
     axes.set_xticks(depth[::2])
 
 
@@ -73,11 +74,11 @@ def title(study):
     for space in ("sphere", "euclidean"):
         for case, run in settings(study, space=space)[:1]:
             told.append(
-                f"{SPACES[space]} {spelt(case['variant'])} at $\\beta$ = {case['beta']:g} comes nearest to the layers: "
-                f"{run['followed']} of {len(run['misfit'])} observables, mean cosine missed by "
-                f"{100 * run['misfit'][0]:.0f} %"
+                f"Best {SPACES[space]}, {spelt(case['variant'])} at $\\beta$ = {case['beta']:g}: {run['followed']} of "
+                f"{len(run['misfit'])} curves within {100 * run['follows_within']:.0f} % of their range, mean cosine "
+                f"{100 * run['misfit'][0]:.0f} % off"
             )
-    return "\n".join(line[0].upper() + line[1:] for line in told)
+    return "\n".join(told)
 
 
 def misfits(study):
