@@ -1,0 +1,1 @@
+"""Energies, the metrics that make attention their gradient flow, and where convexity fails."""
