@@ -40,7 +40,7 @@ gradient_flow.interaction  gradient_flow.kernel_energies  gradient_flow.sinkhorn
 gradient_flow.sphere  gradient_flow.multihead
 gradient_flow.energies  gradient_flow.moving_heads
 gradient_flow.metric
-gradient_flow.structure  gradient_flow.twisted_distance  gradient_flow.staircase
+gradient_flow.structure  gradient_flow.twisted_distance
 gradient_flow.twisted
 gradient_flow.geodesics
 gradient_flow.curvature

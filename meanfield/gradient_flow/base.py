@@ -68,14 +68,14 @@ class Energy:
         displacement : array_like, shape (n, d) or (d, 1 + r), or AffineMap
             Of a measure or of a Gaussian; see the class.
         """
-        mean_or_mu, root, u = _displaced(law, displacement)
+        mean_or_mu, root, u = displaced(law, displacement)
         if root is None:
             return float(self._measure_first(mean_or_mu, u))
         return float(self._gaussian_first(mean_or_mu, root, u[:, 0], u[:, 1:]))
 
     def second_variation(self, law, displacement):
         """d^2E/ds^2 at s = 0 along mu_s = (id + s u)_# mu; arguments as for `derivative`."""
-        mean_or_mu, root, u = _displaced(law, displacement)
+        mean_or_mu, root, u = displaced(law, displacement)
         if root is None:
             return float(self._measure_second(mean_or_mu, u))
         return float(self._gaussian_second(mean_or_mu, root, u[:, 0], u[:, 1:]))
@@ -161,7 +161,7 @@ def _is_gaussian(law):
     return isinstance(law, Gaussian)
 
 
-def _displaced(law, displacement):
+def displaced(law, displacement):
     """(mean, root, [m' | L']) of a Gaussian, or (massive measure, None, u); checks the displacement."""
     if _is_gaussian(law):
         start = np.column_stack([law.mean, law.root])
