@@ -35,16 +35,17 @@ analysis.distances  analysis.lipschitz  analysis.draws
 analysis.clustering  analysis.blow_up  analysis.stability  analysis.mean_field_limit  analysis.hull_vertices
 analysis.merge_tree  analysis.metastability  analysis.rank_collapse  analysis.boolean_attention  analysis.judged_runs
 analysis.merging
-gradient_flow.base  gradient_flow.pairs  gradient_flow.spectral
+gradient_flow.base  gradient_flow.spectral
+gradient_flow.pairs
 gradient_flow.interaction  gradient_flow.kernel_energies  gradient_flow.sinkhorn_energy  gradient_flow.functionals
 gradient_flow.sphere  gradient_flow.multihead
 gradient_flow.energies  gradient_flow.moving_heads
 gradient_flow.metric
-gradient_flow.structure  gradient_flow.twisted_distance
-gradient_flow.twisted
+gradient_flow.structure  gradient_flow.twisted_distance  gradient_flow.staircase
+gradient_flow.twisted  gradient_flow.curvature
 gradient_flow.geodesics
-gradient_flow.curvature
-encoder.operators  encoder.splitting  encoder.layers  encoder.qwen3  encoder.control
+encoder.operators
+encoder.splitting  encoder.layers  encoder.qwen3  encoder.control
 variational.mixture  variational.score_flow  variational.gating  variational.diagnostics
 pretrained.gguf  pretrained.minilm  pretrained.smollm
 sweeps.records
