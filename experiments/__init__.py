@@ -16,6 +16,9 @@ EXPERIMENTS = {
     "clustering": "experiments.clustering",
     "compare_attention": "experiments.compare_attention",
     "real_tokens": "experiments.real_tokens",
+    "merge_trees": "experiments.merge_trees",
+    "leaders": "experiments.leaders",
+    "low_rank_attention": "experiments.low_rank_attention",
 }
 
 #: The environment variable behind `full_size`; ``--full`` sets it.

@@ -5,4 +5,7 @@ FIGURES = {
     "clustering": "figures.clustering",
     "compare_attention": "figures.compare_attention",
     "real_tokens": "figures.real_tokens",
+    "merge_trees": "figures.merge_trees",
+    "leaders": "figures.leaders",
+    "low_rank_attention": "figures.low_rank_attention",
 }

@@ -37,7 +37,8 @@ class MergingDetector:
 
     Notes
     -----
-    Clusters that part and meet again between two instants are not seen.
+    A run that ended between two output times is read up to its end. Clusters that part and meet again between two
+    instants are not seen.
     """
 
     gap: float
@@ -53,6 +54,8 @@ class MergingDetector:
     def __call__(self, trajectory):
         """The merges of a trajectory of tokens."""
         moments = [(float(t), state) for t, state in trajectory.items()]
+        if trajectory.last is not None and trajectory.last.time > moments[-1][0]:
+            moments.append((float(trajectory.last.time), trajectory.last.state))
         if not isinstance(moments[0][1], Measure):
             raise ValueError(
                 f"merging is read off a Measure; got {type(moments[0][1]).__name__}. "

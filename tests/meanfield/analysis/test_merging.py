@@ -138,6 +138,13 @@ def test_a_merge_between_output_times_is_found_to_the_resolution(field, merge):
     assert len(fine.instants) == 5 + 99
 
 
+def test_a_run_that_an_event_stopped_is_read_up_to_there():
+    near = mf.Event(lambda t, mu: float(np.ptp(mu.points)) - 0.09, terminal=True)
+    run = mf.simulate(contraction, mf.Measure([[-1.0], [1.0]]), [0, 2, 4], events=near)
+    assert len(run) == 2
+    np.testing.assert_allclose(MergingDetector(0.1)(run).times, np.log(2 / 0.09), rtol=1e-6)  # tolerance of the run
+
+
 def test_on_the_sphere_the_gap_is_geodesic():
     """Two tokens drawn to their mean are an angle delta apart with tan(delta/2) = tan(delta_0/2) e^{-t}."""
     start = mf.Measure([[1.0, 0.0], [np.cos(2.0), np.sin(2.0)]])
