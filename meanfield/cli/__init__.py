@@ -60,6 +60,8 @@ def _carry_out(arguments):
     given = {key: value for key, value in parsed.items() if value not in (None, [])}
     if "from" in given:
         return commands.rerun(_rerun_settings(given, options))
+    if command == "sweep":
+        return carry_out(settings_from(given, options) | {"config": given["config"]})
     config = given.pop("config", None)
     settings = settings_from(given, options, config) | {key: given[key] for key in ("record",) if key in given}
     if "attention" in parsed:

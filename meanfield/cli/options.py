@@ -126,8 +126,19 @@ def settings_from(given, options, config=None):
         If a value or a key is not right; says where it stands.
     """
     found = {option.key: option.default for option in options}
-    sources = [(_from_toml(config, options), f" in {config}")] if config is not None else []
+    sources = [(fitted_table(config, read_toml(config), options), f" in {config}")] if config is not None else []
     sources.append((given, ""))
+    return _merged(sources, options, found)
+
+
+def settings_of_table(path, table, options):
+    """Values of options from a table that stands in a TOML file; as `settings_from`."""
+    found = {option.key: option.default for option in options}
+    return _merged([(fitted_table(path, table, options), f" in {path}")], options, found)
+
+
+def _merged(sources, options, found):
+    """Later sources win; every value is read and checked."""
     labelled = {}
     for source, place in sources:
         for key, value in source.items():
@@ -153,13 +164,19 @@ class _PerHead(tuple):
     """Values from the [[head]] tables of a TOML file, one a head (a plain list there is one matrix)."""
 
 
-def _from_toml(name, options):
+def read_toml(name):
+    """What a TOML file holds, as a dict."""
     path = values.existing_file("--config", name)
     try:
         with open(path, "rb") as handle:
-            table = tomllib.load(handle)
+            return tomllib.load(handle)
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"--config must be a TOML file; {path} is not ({error}).") from error
+
+
+def fitted_table(path, table, options):
+    """A table of a TOML file with its [[head]] tables spread over the options, known keys only."""
+    path, table = Path(path), dict(table)
     per_head = [option.key for option in options if option.repeated and option.read is not values.assignments]
     heads = table.pop("head", [])
     heads = heads if isinstance(heads, list) else [heads]

@@ -5,7 +5,7 @@ import re
 from importlib import metadata
 
 from ..attention import ATTENTION
-from . import commands, options, values
+from . import commands, options, sweeping, values
 from .laws import LAWS
 from .plots import ANIMATION, KINDS, OBSERVABLES, STILLS
 from .problem import MASKED
@@ -42,6 +42,23 @@ EXAMPLES = {
 """,
     "compare": """  meanfield compare softmax l2 sigmoid masked-softmax --space sphere --times 10 --figure clusters
   meanfield compare softmax l2 --covariance 1 --times 2 --out both.npz
+""",
+    "sweep": """  meanfield sweep sweep.toml --jobs 2 --store runs --out summary.csv
+
+  # sweep.toml: every option of `meanfield simulate` may stand here, or vary
+  dimension = 2
+  times = "0:5:11"
+  replicas = 3             # each with a start of its own
+  [grid]                   # every combination
+  attention = ["softmax", "l2"]
+  beta = [1, 4]
+  [zip]                    # together, row by row
+  tokens = [32, 64]
+  spread = [1.0, 0.5]
+  [sample]                 # a drawn design: random, latin or sobol
+  count = 4
+  method = "latin"
+  rtol = { low = 1e-9, high = 1e-6, scale = "log" }
 """,
     "info": """  meanfield info run.npz
   meanfield info run.npz --json | head
@@ -89,6 +106,10 @@ def make_parser():
           ("options of a Gaussian start", options.LAW), ("options of the run", options.RUN),
           ("options of the output", (*options.REPORT, _FIGURE, _OBSERVABLE))),
          config, _VARIANTS + _LAWS + _STATUS)  # fmt: skip
+    _add(chosen, "sweep", "run many problems of one TOML file in parallel", sweeping.sweep,
+         (("config", None, "a TOML file: options of `simulate` (or, with command = \"gaussian\", of `gaussian`), "
+           "and what varies, see below"),),
+         (("options", sweeping.SWEEP),), (), sweeping.NOTES)  # fmt: skip
     record = (("record", None, "a .npz file"),)
     _add(chosen, "info", "show what a record holds", commands.info, record, (("options", (_JSON,)),))
     _add(chosen, "plot", "draw a figure of a record", commands.plot, record, (("options", PLOT),), (), _kinds())
