@@ -60,7 +60,7 @@ plotting.animation
 cli.values  cli.laws  cli.problem  cli.reports
 cli.tokens  cli.runs  cli.plots
 cli.options  cli.problems
-cli.commands
+cli.commands  cli.sweeping
 cli.parser
 __main__
 """.strip().splitlines()
