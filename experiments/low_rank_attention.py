@@ -6,7 +6,6 @@ import meanfield as mf
 from meanfield.analysis.rank_collapse import AttentionSpectrum, RankCollapseDetector, count_above, effective_number
 
 from . import full_size
-from .leaders import leading_one
 
 CLAIM = (
     "The attention matrix falls from full rank to two or a few more, whether attention moves the tokens or, as in the "
@@ -51,7 +50,8 @@ def run(case, rng):
     factor = rng.uniform(-1, 1, (d, d))
     square = factor @ factor.T
     largest = np.linalg.eigvalsh(square)[-2:]
-    field = mf.SoftmaxAttention(mf.Head(np.eye(d), np.eye(d), leading_one(square)))
+    value = square / largest[1]
+    field = mf.SoftmaxAttention(mf.Head(np.eye(d), np.eye(d), value))
     start = mf.Measure(rng.uniform(-1, 1, (n, d)))
     trajectory = mf.simulate(
         field,
@@ -75,7 +75,7 @@ def run(case, rng):
         "leading_eigenvalue": largest[1],
         "second_eigenvalue": largest[0] / largest[1],
     }
-    return result | drift(leading_one(square), start, np.geomspace(0.1, case["published_horizon"] * largest[1], 81))
+    return result | drift(value, start, np.geomspace(0.1, case["published_horizon"] * largest[1], 81))
 
 
 def drift(value, start, times):

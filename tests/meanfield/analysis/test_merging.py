@@ -158,6 +158,18 @@ def test_on_the_sphere_the_gap_is_geodesic():
     assert merge <= tree.times[0] <= merge + 0.01
 
 
+def test_masked_tokens_under_moving_heads_gather_at_the_first_one():
+    """Causal attention with V = I takes almost every start to x_1(0); positions and schedules are no obstacle."""
+    space = mf.Sphere()
+    tokens = space.retract(np.random.default_rng(0).normal(size=(5, 3)))
+    field = mf.MaskedAttention(mf.SoftmaxAttention(mf.Schedule(lambda t: mf.Head.identity(3, 2 + np.sin(t)))))
+    run = mf.simulate(field, mf.Measure.positioned(np.arange(5) / 5, tokens), np.linspace(0, 20, 21), space=space)
+    tree = MergingDetector(0.2, space=space, resolution=0.1)(run)
+    assert tree.consensus_time is not None
+    assert (tree.resolution <= 0.1 * (1 + 1e-9)).all()
+    np.testing.assert_allclose(tree.clusters_at(20).centres[0], tokens[0], atol=0.2)  # the gap
+
+
 def test_a_view_is_looked_through():
     """x' = x in rescaled coordinates e^{-t} x stands still, so that nothing merges or parts."""
     run = mf.simulate(lambda t, x, mu: x, mf.Measure([[0.0], [0.5], [3.0]]), [0, 1, 2])
