@@ -19,7 +19,9 @@ TOLERANCE = 1e-3
 
 
 def cases(quick):
-    """The published setting [GLPR23], n = 20, d = 2, T = 10, and identity matrices beside it; the box is that of hulls.
+    """The published setting [GLPR23], n = 20, d = 2, T = 10, and identity matrices beside it.
+
+    The published script starts in [-1, 1]^d; here it is [-5, 5]^d, as in the published pictures of hulls.
 
     V is divided by its largest eigenvalue: that changes the clock and nothing else, and makes runs comparable.
     """
