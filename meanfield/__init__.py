@@ -1,7 +1,11 @@
 """Mean-field dynamics of Transformers: interacting tokens, their Gaussian reduction, clustering and blow-up."""
 
 from .analysis.blow_up import BlowUpDetector
+from .analysis.boolean_attention import BooleanAttentionDetector
 from .analysis.clustering import ClusteringDetector, clusters
+from .analysis.merging import MergingDetector
+from .analysis.metastability import MetastabilityDetector
+from .analysis.rank_collapse import RankCollapseDetector
 from .attention import (
     ATTENTION,
     Attention,
@@ -55,6 +59,7 @@ __all__ = [
     "AffinePerceptron",
     "Attention",
     "BlowUpDetector",
+    "BooleanAttentionDetector",
     "ClusteringDetector",
     "Euclidean",
     "Event",
@@ -67,6 +72,8 @@ __all__ = [
     "LinearAttention",
     "MaskedAttention",
     "Measure",
+    "MergingDetector",
+    "MetastabilityDetector",
     "MultiHeadAttention",
     "NormalisedKernelAttention",
     "NotConvergedError",
@@ -74,6 +81,7 @@ __all__ = [
     "Outcome",
     "ParticleFlow",
     "Positioned",
+    "RankCollapseDetector",
     "ReluPerceptron",
     "Schedule",
     "SigmoidAttention",
