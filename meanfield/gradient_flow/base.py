@@ -7,6 +7,10 @@ from ..measures import Gaussian, Measure
 from ..velocity import AffineMap
 
 
+class OutsideDomainError(ValueError):
+    """Raised where an energy is not finite; the message names the condition."""
+
+
 class Energy:
     """An energy E(mu) of measures, of Gaussians, or of both.
 

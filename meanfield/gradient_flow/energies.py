@@ -4,7 +4,7 @@ Every one is an `Energy`: ``value(law)``, ``first_variation(law, x)``, ``gradien
 ``second_variation(law, u)``, and ``at(t)``, ``time_derivative(t, law)`` for moving parameters.
 """
 
-from .base import Energy
+from .base import Energy, OutsideDomainError
 from .functionals import BuresEnergy, NegativeEntropy, RelativeEntropy, SinkhornDivergenceEnergy
 from .interaction import InteractionEnergy, LogInteractionEnergy, LogNormaliserEnergy
 from .kernel_energies import QuadraticEnergy, SigmoidEnergy
@@ -18,6 +18,7 @@ __all__ = [
     "LogInteractionEnergy",
     "LogNormaliserEnergy",
     "NegativeEntropy",
+    "OutsideDomainError",
     "QuadraticEnergy",
     "RelativeEntropy",
     "SigmoidEnergy",

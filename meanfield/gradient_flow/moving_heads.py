@@ -2,6 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -37,6 +38,8 @@ class MovingHeads(ABC):
         """
 
         def head(h):
+            # A field asks for its head several times at one time.
+            @lru_cache(maxsize=4)
             def at(t):
                 D = self.matrix(h, t)
                 return Head(np.eye(len(D)), D, sign * D / self.count)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ..summation.select import softmax_mean
+from .base import OutsideDomainError
 
 
 class RowMoments(NamedTuple):
@@ -96,7 +97,7 @@ def tilted(mean, root, A):
     T = root.T @ A @ root
     size = np.linalg.norm(T, 2) if T.size else 0.0
     if not size < 1:
-        raise ValueError(
+        raise OutsideDomainError(
             "the integral of e^{x^T A^T y} over pairs of a Gaussian N(m, S) is finite only where "
             f"|S^(1/2) A S^(1/2)| < 1; got {size:.6g}. Shrink the covariance or A, use LogNormaliserEnergy, or sample."
         )
