@@ -26,6 +26,7 @@ EXPERIMENTS = {
     "merge_trees": "experiments.merge_trees",
     "leaders": "experiments.leaders",
     "low_rank_attention": "experiments.low_rank_attention",
+    "two_views": "experiments.two_views",
 }
 
 #: The environment variable behind `full_size`; ``--full`` sets it.

@@ -15,4 +15,5 @@ FIGURES = {
     "merge_trees": "figures.merge_trees",
     "leaders": "figures.leaders",
     "low_rank_attention": "figures.low_rank_attention",
+    "two_views": "figures.two_views",
 }
