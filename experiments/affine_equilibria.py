@@ -30,7 +30,7 @@ DESTABILISING = {
 
 def cases(quick):
     """Blow-up times in one dimension, runs onto an equilibrium, and a plane of starts between zero and blow-up."""
-    count, starts, grid = (5, 6, 11) if quick else (40, 24, 81) if full_size() else (14, 24, 41)
+    count, starts, grid = (4, 6, 11) if quick else (40, 24, 81) if full_size() else (14, 24, 41)
     common = {"part": "scalar", "pushes": [0.25, 0.5, 1.0, 2.0], "count": count}
     result = [common | {"side": side} for side in ("stabilising", "destabilising")]
     names = ("symmetric",) if quick else tuple(STABILISING)

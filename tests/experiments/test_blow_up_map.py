@@ -8,6 +8,7 @@ from experiments.blow_up_map import BLEW_UP, FINISHED, contradicted, random_para
 from meanfield.verdict import Verdict
 
 INF = np.inf
+MAP = {"part": "map", "field": "softmax", "horizon": 6.0, "evaluations": 3_000}
 
 
 def test_the_comparison_covers_five_thousand_laws_and_two_hundred_when_quick():
@@ -59,7 +60,7 @@ def test_each_kind_has_the_form_it_is_named_after(kind):
 
 @pytest.mark.parametrize(("kind", "field"), [("scalar", "softmax"), ("definite", "linear"), ("tied", "l2")])
 def test_random_laws_of_a_kind_contradict_nothing(kind, field):
-    case = {"part": "random", "kind": kind, "field": field, "count": 6, "horizon": 10.0}
+    case = {"part": "random", "kind": kind, "field": field, "count": 6, "horizon": 10.0, "evaluations": 3_000}
     arrays = run(case, np.random.default_rng(2))
     assert not arrays["contradicted"].any()
     assert (arrays["proved"] >= 0).all()
@@ -70,12 +71,12 @@ def test_random_laws_of_a_kind_contradict_nothing(kind, field):
 def test_a_false_claim_is_counted_as_a_contradiction(monkeypatch):
     claim = Verdict("blow-up", False, None, {"time_bounds": (INF, INF)})
     monkeypatch.setattr(blow_up_map, "predict", lambda field, law: claim)
-    case = {"part": "map", "plane": "tilted, expanding", "field": "softmax", "grid": 2, "horizon": 6.0}
+    case = MAP | {"plane": "tilted, expanding", "grid": 2}
     assert run(case, None)["contradicted"].all()
 
 
 def test_the_plane_reaches_the_identity_where_the_pole_is_known():
-    case = {"part": "map", "plane": "tilted, contracting", "field": "softmax", "grid": 3, "horizon": 6.0}
+    case = MAP | {"plane": "tilted, contracting", "grid": 3}
     arrays = run(case, None)
     # Row r = 1 is V = I and A contracts: global. In row r = -1, angle 0, V = diag(1, -1).
     outcomes, proved = arrays["outcomes"].reshape(3, 3), arrays["proved"].reshape(3, 3)
