@@ -11,8 +11,8 @@ from meanfield.gaussian.closed_forms import softmax_solution
 from . import full_size
 
 CLAIM = (
-    "The Gaussian blows up at t*, n tokens never: their covariance is finite at t* and grows there only like log n, "
-    "below the square of the radius bound R0 exp(|V| t)."
+    "The Gaussian blows up at t*, n tokens never: their covariance stays below the square of the radius bound "
+    "R0 exp(|V| t), which grows only like log n."
 )
 
 #: Above this many tokens the field is interpolated.
