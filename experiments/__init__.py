@@ -27,6 +27,7 @@ EXPERIMENTS = {
     "leaders": "experiments.leaders",
     "low_rank_attention": "experiments.low_rank_attention",
     "two_views": "experiments.two_views",
+    "staircase": "experiments.staircase",
 }
 
 #: The environment variable behind `full_size`; ``--full`` sets it.

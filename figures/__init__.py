@@ -16,4 +16,5 @@ FIGURES = {
     "leaders": "figures.leaders",
     "low_rank_attention": "figures.low_rank_attention",
     "two_views": "figures.two_views",
+    "staircase": "figures.staircase",
 }
