@@ -19,7 +19,7 @@ RADIUS, SCALE = 0.1, 0.4
 
 def cases(quick):
     """One case a mass and an order of the distance."""
-    masses = MASSES[::2] if quick else MASSES
+    masses = MASSES[::5] if quick else MASSES
     size = {"n": 24, "replicas": 1} if quick else {"n": 48, "replicas": 2}
     return [size | {"mass": mass, "p": p, "horizon": 0.5} for p in (1, 2) for mass in masses]
 
