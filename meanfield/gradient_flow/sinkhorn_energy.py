@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ..attention.sinkhorn import SinkhornAttention
+from ..checks import number
 from ..measures import Gaussian
 from ..parameters import Head
 from ..summation.balancing import NotConvergedError
@@ -71,7 +72,8 @@ class SinkhornEnergy(Energy):
     ----------
     A : array_like, shape (d, d), or Head
     tolerance, max_products : float, int
-        Of the balancing, as for `SinkhornAttention`. The dual value misses by the square of the tolerance.
+        Of the balancing, as for `SinkhornAttention`. A dual value misses by the square of a marginal miss, so
+        `value` balances to sqrt(tolerance) / 10 only.
 
     Raises
     ------
@@ -82,46 +84,47 @@ class SinkhornEnergy(Energy):
     A: np.ndarray
     tolerance: float = field(default=1e-10, kw_only=True)
     max_products: int = field(default=2000, kw_only=True)
-    _field: SinkhornAttention = field(init=False, repr=False)
+    _fine: SinkhornAttention = field(init=False, repr=False)
+    _coarse: SinkhornAttention = field(init=False, repr=False)
 
     def __post_init__(self):
         A = interaction_matrix(self.A)
         object.__setattr__(self, "A", A)
-        eye = np.eye(len(A))
-        balanced = SinkhornAttention(
-            Head(A, eye, eye), tolerance=self.tolerance, max_products=self.max_products
-        )
-        object.__setattr__(self, "_field", balanced)
+        tolerance = number("tolerance", self.tolerance, above=0)
+        head = Head(A, np.eye(len(A)), np.eye(len(A)))
+        for name, miss in (("_fine", tolerance), ("_coarse", max(tolerance, np.sqrt(tolerance) / 10))):
+            balanced = SinkhornAttention(head, tolerance=miss, max_products=self.max_products)
+            object.__setattr__(self, name, balanced)
 
-    def _potentials(self, mu):
+    def _potentials(self, mu, balanced):
         """The bias log w + g of keys and log w + f of queries, both (n,), for the logits x^T A^T y as they stand."""
         fitting(self.A, mu.dimension)
         anchor = mu.points[0]
         # The attention balances logits measured from its first token; what is linear in y goes back into g.
-        g = self._field.potential(0.0, mu) - mu.points @ (self.A @ anchor)
+        g = balanced.potential(0.0, mu) - mu.points @ (self.A @ anchor)
         keys = mu.log_weights + g
         f = -log_sums(mu.points, self.A, mu.points, keys)[1]
         return keys, mu.log_weights + f
 
     def _measure_value(self, mu):
-        keys, queries = self._potentials(mu)
+        keys, queries = self._potentials(mu, self._coarse)
         return mu.weights @ (keys + queries - 2 * mu.log_weights) / 2
 
     def _measure_variation(self, mu, x):
-        keys, queries = self._potentials(mu)
+        keys, queries = self._potentials(mu, self._fine)
         rows = log_sums(x, self.A, mu.points, keys)[1]
         columns = log_sums(x, self.A.T, mu.points, queries)[1]
         return -(rows + columns) / 2
 
     def _measure_gradient(self, mu, x):
-        keys, queries = self._potentials(mu)
+        keys, queries = self._potentials(mu, self._fine)
         rows, _ = log_sums(x, self.A, mu.points, keys, mu.points)
         columns, _ = log_sums(x, self.A.T, mu.points, queries, mu.points)
         return -(rows @ self.A + columns @ self.A.T) / 2
 
     def _measure_second(self, mu, u):
         """-1/2 E_pi[c'' + c' (c' + f' + g')] with the potentials' derivatives from the linearised marginals."""
-        keys, queries = self._potentials(mu)
+        keys, queries = self._potentials(mu, self._fine)
         rows = row_moments(mu.points, u, self.A, keys)
         columns = row_moments(mu.points, u, self.A.T, queries)
         w = mu.weights

@@ -70,6 +70,15 @@ class TestEnergy:
         assert energy.time_derivative(0.3, law) == pytest.approx(wanted, rel=1e-6)
         assert energy.at(0.3).time_derivative(0.3, law) == 0
 
+    @pytest.mark.parametrize("law", [START, LAW], ids=["tokens", "Gaussian"])
+    def test_heads_need_not_be_symmetric(self, law):
+        A, rate = 0.4 * np.random.default_rng(8).standard_normal((2, 3, 3))
+        eye = np.eye(3)
+        moving = Schedule(lambda t: Head(A + t * rate, eye, eye))
+        energy = MultiHeadEnergy((moving,), rates=lambda t: rate[None])
+        wanted = (energy.at(1e-4).value(law) - energy.at(-1e-4).value(law)) / 2e-4
+        assert energy.time_derivative(0.0, law) == pytest.approx(wanted, rel=1e-6)
+
     def test_the_ito_term_is_the_mean_effect_of_noise(self):
         rng = np.random.default_rng(4)
         D, dt = np.diag([0.5, -0.3, 0.8]), 1e-3

@@ -98,6 +98,14 @@ class TestDissipation:
         assert found.sign == 1
         assert found.monotone
 
+    def test_the_mobility_is_the_softmax_normaliser(self):
+        x = np.array([[0.4, -0.8]])
+        tokens = list(zip(TOKENS.points, TOKENS.weights, strict=True))
+        Z, other = (sum(w * np.exp(x[0] @ B @ y) for y, w in tokens) for B in (A, EYE))
+        assert TwistedMetric(H, SoftmaxMobility(A)).mobility_at(TOKENS, x) == pytest.approx([Z], rel=1e-13)
+        harmonic = 2 / (1 / Z + 1 / other)
+        assert TwistedMetric(H, HeadsMobility((A, EYE))).mobility_at(TOKENS, x) == pytest.approx([harmonic], rel=1e-13)
+
     def test_a_wrong_sign_or_matrix_would_be_seen(self):
         # V = H A with H far from the metric's: chain rule and the metric of another H differ.
         run = simulate(SoftmaxAttention(UP), TOKENS, TIMES)
@@ -144,8 +152,16 @@ class TestDissipation:
         start = Measure(Sphere().retract(rng.standard_normal((8, 3))))
         found = dissipation(field, energy, simulate(field, start, TIMES / 3, space=Sphere(), scheme=EXACT))
         assert found.gap > 0.05
+        assert found.relative_gaps.max() <= found.gap * np.abs(found.metric).max() / np.abs(found.metric).min()
         assert found.largest_residual > 0.05
         assert found.largest_chain_residual < 1e-5
+
+    def test_two_equal_heads_are_one(self):
+        half = head(-H @ A / 2)
+        field = MultiHeadAttention((SoftmaxAttention(half), SoftmaxAttention(half)))
+        found = dissipation(field, MultiHeadEnergy((half, half)), simulate(field, TOKENS, TIMES, scheme=EXACT))
+        assert found.gap < 1e-12
+        assert found.largest_residual < 1e-6
 
     @pytest.mark.parametrize(
         ("arguments", "said"),
@@ -214,6 +230,12 @@ class TestHypotheses:
         field = SoftmaxAttention(head(H @ thin, matrix=thin))
         run = simulate(field, TOKENS, TIMES, scheme=EXACT)
         assert dissipation(field, InteractionEnergy(thin), run).gap < 1e-12
+
+    def test_what_it_leaves_open_is_completed_to_a_definite_matrix(self):
+        thin = np.diag([1.0, 0.0])
+        found = mobility_matrix([np.array([[1.0, 2.0], [2.0, 5.0]]) @ thin], [thin])
+        assert found[:, 0] == pytest.approx([1.0, 2.0], abs=1e-14)
+        assert np.linalg.eigvalsh(found)[0] > 0.1
 
     def test_metrics_and_fields_check_themselves(self):
         with pytest.raises(ValueError, match=r"H must be definite; got eigenvalues from -1 to 1"):
