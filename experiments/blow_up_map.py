@@ -128,8 +128,8 @@ def random_parameters(kind, b, rng):
     """b random heads in the plane, means (b, 2) and covariances (b, 2, 2) of one kind.
 
     random: Q, K, V; scalar: V = +-I; definite: V > 0 and the symmetric part of A definite; tied: K = -c Q of one row;
-    one row: Q and K of one row with V^T k = 0 and V^T q = nu q; rank one: Sigma0 = w w^T with w the leading eigenvector
-    of V, since round-off grows out of any other before the pole, and the statement is about exact starts.
+    one row: Q and K of one row with V^T k = 0 and V^T q = nu q; rank one: Sigma0 = w w^T with w an eigenvector of V,
+    leading or not: round-off grows out of a direction that is not, and there nothing is claimed.
     """
     query, key, value, root = rng.standard_normal((4, b, 2, 2))
     means = rng.standard_normal((b, 2))
@@ -151,7 +151,7 @@ def random_parameters(kind, b, rng):
     elif kind == "rank one":
         root = root[:, :, :1]
         along, beside = (part / np.linalg.norm(root, axis=1, keepdims=True) for part in (root, rotation(90.0) @ root))
-        second = rng.uniform(-0.9, 0.9, (b, 1, 1))
+        second = rng.uniform(-3, 3, (b, 1, 1))
         value = along * np.swapaxes(along + value[:, :1, :1] * beside, 1, 2)
         value = sign * factor * (value + second * beside * np.swapaxes(beside, 1, 2))
     return mf.Head(query, key, value), means, root @ np.swapaxes(root, 1, 2)

@@ -76,7 +76,7 @@ class Measure:
 
     @classmethod
     def normalised(cls, points, masses):
-        """The measure with weights ``masses / sum(masses)``: the opt-in way to scale masses, noted in ``scaled_from``."""
+        """The measure with weights ``masses / sum(masses)``: scaling that was asked for, noted in ``scaled_from``."""
         masses = finite_array("masses", masses, ndim=1)
         total = float(masses.sum())
         if (masses < 0).any() or total <= 0:
@@ -133,9 +133,15 @@ class Measure:
         return self.weights @ self.tokens
 
     @property
+    def centred(self):
+        """The tokens measured from their mean, shape (n, d); exactly zero where all tokens with mass coincide."""
+        shifted = self.tokens - self.tokens[np.argmax(self.weights > 0)]
+        return shifted - self.weights @ shifted
+
+    @property
     def covariance(self):
         """Covariance of the tokens (positions left out), divided by the total mass, shape (d, d)."""
-        centred = self.tokens - self.mean
+        centred = self.centred
         return (centred.T * self.weights) @ centred
 
 
@@ -176,7 +182,7 @@ class Gaussian:
                 f"covariance must be symmetric; got a difference of {asymmetry:g} from its transpose. "
                 "Use (S + S.T) / 2 if that is what you mean."
             )
-        covariance = (covariance + covariance.T) / 2
+        covariance = covariance / 2 + covariance.T / 2
         lowest = np.linalg.eigvalsh(covariance)[0]
         if lowest < -1e-10 * size:
             raise ValueError(

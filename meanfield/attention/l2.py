@@ -67,7 +67,10 @@ class L2Attention(Attention):
         return logits
 
     def on_gaussian(self, t, law):
-        """B = 2 V (I + 2 S G)^{-1} S A, c = V (I + 2 S G)^{-1} m; S may be singular.
+        """B = 2 V M A, c = V (m - 2 M G m) with M = (I + 2 S G)^{-1} S; S may be singular.
+
+        M is formed as L U diag(1 / (1 + 2 scale s^2)) U^T L^T from the root S = L L^T and the singular values s of
+        K L = P diag(s) U^T: directions that K does not see stay exact where I + 2 S G is as good as singular.
 
         Raises
         ------
@@ -75,15 +78,12 @@ class L2Attention(Attention):
             If a negative scale makes the kernel grow faster than the law decays.
         """
         head = self.head.at(t)
-        S = law.covariance
-        if head.scale < 0 and not _tilt_is_normalisable(law.root, head.G):
-            raise not_gaussian(self, "its scale is negative and its kernel outgrows the law (I + 2 L^T G L > 0 fails)")
-        eye = np.eye(law.dimension)
-        right = np.concatenate([2 * S @ head.A, law.mean[..., None]], axis=-1)
-        solved = head.value @ np.linalg.solve(eye + 2 * S @ head.G, right)
-        return AffineMap(solved[..., :-1], solved[..., -1])
-
-
-def _tilt_is_normalisable(root, G):
-    tilt = np.eye(root.shape[-1]) + 2 * np.swapaxes(root, -1, -2) @ G @ root
-    return root.shape[-1] == 0 or bool((np.linalg.eigvalsh(tilt)[..., 0] > 0).all())
+        _, seen, turned = np.linalg.svd(head.key @ law.root)
+        tilt = np.ones(turned.shape[:-1])
+        tilt[..., : seen.shape[-1]] += 2 * head.scale * seen**2
+        if not (tilt > 0).all():
+            raise not_gaussian(self, "its scale is negative and its kernel outgrows the law (1 + 2 scale s^2 <= 0)")
+        side = law.root @ np.swapaxes(turned, -1, -2)
+        M = (side / tilt[..., None, :]) @ np.swapaxes(side, -1, -2)
+        mean = law.mean - 2 * np.matvec(M @ head.G, law.mean)
+        return AffineMap(2 * head.value @ M @ head.A, np.matvec(head.value, mean))

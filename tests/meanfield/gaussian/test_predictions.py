@@ -145,3 +145,26 @@ def test_doors_of_predict():
         predict(SigmoidAttention(Head.identity(2)), LAW)
     with pytest.raises(ValueError, match="law must be one Gaussian"):
         predict(SoftmaxAttention(Head.identity(2)), np.eye(2))
+
+
+def test_a_pole_along_a_direction_that_round_off_leaves_is_not_claimed():
+    # w' = v |w|^2 (u^T A u) w has its pole for the exact start; a deviation of size e beside w grows like e |w|^7.
+    w, A = np.array([1.0, 0.0]), np.eye(2)
+    for value in (np.diag([0.1, 0.7]), [[0.1, 1.0], [0.0, 0.7]]):
+        slow = predict(SoftmaxAttention(Head(A, np.eye(2), value)), Gaussian([0, 0], np.outer(w, w)))
+        assert slow.happened is not False
+        assert slow.time is None
+    leading = SoftmaxAttention(Head(A, np.eye(2), [[0.7, 1.0], [0.0, 0.1]]))
+    verdict = predict(leading, Gaussian([0, 0], np.outer(w, w)))
+    # |w|^2 = 1 / (1 - 2 v t) with v = 0.7.
+    assert verdict.time == pytest.approx(1 / 1.4, rel=1e-12)
+
+
+def test_l2_keeps_its_map_where_i_plus_2sg_is_as_good_as_singular():
+    law = Gaussian([1.0, -1.0], [[1e12, 3e11], [3e11, 1e11]])
+    head = Head([[1.0, 0.5]], [[0.3, 1.0]], np.eye(2))
+    affine = L2Attention(head).on_gaussian(0.0, law)
+    # One row: M = S - 2 S k k^T S / (1 + 2 k^T S k), by Sherman and Morrison.
+    k, S = head.key[0], law.covariance
+    M = S - 2 * np.outer(S @ k, S @ k) / (1 + 2 * k @ S @ k)
+    np.testing.assert_allclose(affine.matrix, 2 * M @ head.A, rtol=1e-6, atol=1e-6 * np.abs(M).max())
