@@ -28,6 +28,7 @@ EXPERIMENTS = {
     "low_rank_attention": "experiments.low_rank_attention",
     "two_views": "experiments.two_views",
     "staircase": "experiments.staircase",
+    "energy_dissipation": "experiments.energy_dissipation",
 }
 
 #: The environment variable behind `full_size`; ``--full`` sets it.

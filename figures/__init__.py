@@ -17,4 +17,5 @@ FIGURES = {
     "low_rank_attention": "figures.low_rank_attention",
     "two_views": "figures.two_views",
     "staircase": "figures.staircase",
+    "energy_dissipation": "figures.energy_dissipation",
 }
