@@ -18,7 +18,7 @@ DECLARED := setup.cfg pyproject.toml constraints.txt
 WORKERS ?= 2
 SIZE := $(if $(filter-out 0,$(QUICK)),--quick) $(if $(filter-out 0,$(FULL)),--full)
 
-.PHONY: help install experiments figures test test-all lint types models bench bench-full clean
+.PHONY: help install experiments figures page gallery test test-all lint types models bench bench-full clean
 .DELETE_ON_ERROR:
 
 help:  ## what can be made
@@ -36,10 +36,17 @@ experiments: .venv/.installed  ## run the experiments in parallel, write records
 figures: .venv/.installed  ## draw the figures of the records that are there
 	@$(RUN) -m figures $(ONLY)
 
+page: .venv/.installed  ## two views of one layer: one HTML file that needs no network, figures/out/page.html
+	@[ -f experiments/results/two_views.npz ] || $(RUN) -m experiments two_views --no-table
+	@$(RUN) -m figures.page
+
+gallery: page  ## every figure there is a record for, with claims and sources: figures/out/index.html
+	@status=0; $(RUN) -m figures || status=$$?; $(RUN) -m figures.gallery || status=$$?; exit $$status
+
 test: .venv/.test  ## the tests, with line coverage of at least 90 %
 	@$(RUN) -m pytest -n $(WORKERS) --cov=meanfield --cov-report=term --cov-fail-under=90 $(ARGS)
 
-test-all: .venv/.test .venv/.light .venv/.models  ## the tests with the light extras installed, so that none of theirs is skipped
+test-all: .venv/.test .venv/.light .venv/.page .venv/.models  ## the tests with the light extras installed, so that none of theirs is skipped
 	@$(RUN) -m pytest -n $(WORKERS) --cov=meanfield --cov-report=term --cov-fail-under=90 $(ARGS)
 
 lint: .venv/.test  ## ruff
@@ -86,6 +93,11 @@ $(RUN):
 
 .venv/.light: .venv/.test
 	@$(PIP) --editable '.[xarray]'
+	@touch $@
+
+# Playwright drives the Chromium of the machine; it brings none.
+.venv/.page: .venv/.test
+	@$(PIP) --editable '.[page]'
 	@touch $@
 
 .venv/.bench: .venv/.installed

@@ -26,7 +26,7 @@ SHIFTS = np.linspace(-3.0, 3.0, 25)
 EPS = {"layer_norm": 1e-5, "rms_norm": 1e-6}
 
 VARIANTS = ("softmax", "l2", "sinkhorn", "linear", "masked")
-HORIZON = 1.5
+HORIZON = 1.2
 
 
 def cases(quick):
@@ -177,7 +177,7 @@ def minilm(case, rng):
         ("LayerNorm of the output", "y = LN(w)", layer.output_norm(normed + out)),
     ]
     roles = {"attention_step": 5, "value_step": 3, "output_step": 6}
-    return layer_view(words, x, steps, stops=(0, 8, 9, 12, 13), roles=roles)
+    return layer_view(words, x, steps, stops=(0, 9, 13), roles=roles)
 
 
 def layer_view(words, x, steps, stops, roles=()):
@@ -187,7 +187,7 @@ def layer_view(words, x, steps, stops, roles=()):
     -------
     dict of arrays
         tokens, names, formulas (strings); step_00 = x and step_01 ... the values, (n, p) or (heads, n, p), in single
-        precision when they are wide; stops (m,), the steps after which the tokens stand elsewhere; plane_mean (d,),
+        precision when they are wide; stops (m,), steps after which the tokens are looked at; plane_mean (d,),
         plane_axes (2, d) and plane_share (2,), the principal plane of the tokens at all stops and the share of their
         variance on its axes; places (m, n, 2), the tokens in it; attention_step, value_step, output_step, 0 where the
         model keeps none.
