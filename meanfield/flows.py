@@ -128,7 +128,7 @@ class GaussianFlow:
 
     def rate(self, t, y):
         """[c + B m | B L]; NaN once the covariance has overflowed, whatever a field makes of that."""
-        law = self.state(y)
+        law = self.state(y.copy())
         if not np.isfinite(law.covariance).all():
             return np.full_like(y, np.nan)
         affine = affine_on_gaussian(self.field, t, law)
@@ -146,7 +146,7 @@ class GaussianFlow:
         return y
 
     def growing(self, y):
-        """The square root L: where the covariance blows up the mean follows."""
+        """The square root L: where the covariance blows up the mean follows (it seldom does so alone)."""
         return y[:, 1:]
 
     def for_run(self):

@@ -10,7 +10,7 @@ from scipy.integrate import DOP853
 
 from ..flows import GaussianFlow
 from ..integration.integrate import integrate
-from ..integration.poles import ENOUGH, FALLING, REACH, SHRINKAGE
+from ..integration.poles import ENOUGH, FALLING, LEAST_ORDER, REACH, SHRINKAGE, UNRESOLVED
 from ..integration.trajectory import Outcome
 from ..measures import Gaussian
 from ..parameters import Head
@@ -299,13 +299,15 @@ class _PoleWatches:
         return confirmed
 
     def estimates(self, confirmed):
-        """t* of the confirmed instances by the secant over one decade of the gap; inf for the others."""
+        """t* of the confirmed instances by the secant over one decade of the gap; inf for others and for no pole."""
         pole = np.full(len(self.count), np.inf)
         for i in np.flatnonzero(confirmed):
             order = (self.count[i] - 1 - np.arange(min(self.count[i], REMEMBERED))) % REMEMBERED
             times, gaps = self.times[i, order], self.gaps[i, order]
             j = int(np.argmax(gaps >= 10 * gaps[0]))
-            pole[i] = times[0] + gaps[0] * (times[0] - times[j]) / (gaps[j] - gaps[0])
+            order_of_pole = (times[0] - times[j]) / (gaps[j] - gaps[0])
+            if order_of_pole >= LEAST_ORDER or gaps[0] <= UNRESOLVED * np.spacing(times[0]):
+                pole[i] = times[0] + gaps[0] * order_of_pole
         return pole
 
 

@@ -10,6 +10,7 @@ import numpy as np
 from ..checks import number, time_array
 from ..flows import SplitFlow
 from ..summation.balancing import NotConvergedError
+from ..velocity import NotGaussianError
 from .adaptive import Adaptive, StepFailure, Stepper
 from .events import EventWatch, check_events
 from .poles import PoleWatch
@@ -113,7 +114,7 @@ class _Run:
         self.y = self.flow.pack(self.flow.start)
         self.s = 0.0
         self.saved.append(self.y)
-        self.watch.begin(self.flow.state(self.y))
+        self.watch.begin(self.flow.state(self.y.copy()))
         try:
             if len(self.outputs) == 1:
                 return self._ended(Outcome.FINISHED, "one output time: nothing to integrate")
@@ -146,7 +147,7 @@ class _Run:
 
         if not np.isfinite(flat_rate(0.0, self.y.ravel())).all():
             return self._ended(Outcome.NOT_FINITE, f"the velocity at the start, t = {self.start:.10g}, is not finite.")
-        poles = PoleWatch()
+        poles, whole = PoleWatch(), PoleWatch()
         try:
             size = np.abs(flow.growing(self.y)).max(initial=0.0)
             stepper = Stepper(self.scheme, flat_rate, self.y.ravel(), self.outputs[-1], size)
@@ -157,12 +158,13 @@ class _Run:
                     return self._stopped(stopped)
                 rate = stepper.rate_here().reshape(shape)
                 poles.step(self.s, flow.growing(self.y), flow.growing(rate))
+                whole.step(self.s, self.y, rate)
                 if poles.confirmed and len(self.saved) < len(self.outputs):
                     pole = poles.estimate()
                     if self.outputs[len(self.saved)] >= pole:
                         return self._blew_up(pole)
         except StepFailure as failure:
-            return self._stuck(failure, poles)
+            return self._stuck(failure, poles, whole)
         return self._ended(Outcome.FINISHED, "")
 
     def _accepted(self, stepper, shape):
@@ -181,7 +183,8 @@ class _Run:
 
     def _look_through(self, before, after, y_at):
         self.steps += 1
-        stopped = self.watch.step(before, after, lambda s: self.flow.state(y_at(s)))
+        # Copies: an event may work in place.
+        stopped = self.watch.step(before, after, lambda s: self.flow.state(y_at(s).copy()))
         until = after if stopped is None else stopped
         while len(self.saved) < len(self.outputs) and self.outputs[len(self.saved)] <= until:
             self.saved.append(y_at(self.outputs[len(self.saved)]))
@@ -200,9 +203,11 @@ class _Run:
             blow_up_time=self.start + pole,
         )
 
-    def _stuck(self, failure, poles):
-        if poles.confirmed:
-            return self._blew_up(poles.estimate())
+    def _stuck(self, failure, poles, whole):
+        # What is not watched for growth on the way (the mean of a Gaussian) may have a pole of its own.
+        for watch in (poles, whole):
+            if watch.confirmed:
+                return self._blew_up(watch.estimate())
         if not failure.finite:
             return self._ended(
                 Outcome.NOT_FINITE, f"the velocity stopped being finite just after t = {self.start + self.s:.10g}."
@@ -270,19 +275,29 @@ class _Run:
 
 
 class _Guarded:
-    """A flow whose rate is counted, is never asked at a state that is not finite, and is NaN where arithmetic fails."""
+    """A flow whose rate is counted, is never asked at a state that is not finite, and is NaN where arithmetic fails.
+
+    A field that has a Gaussian reduction at the start and loses it on the way has left its domain: NaN as well.
+    """
 
     def __init__(self, flow, count):
         self._flow, self._count = flow, count
+        self._begun = False
 
     def rate(self, t, y):
         if not np.isfinite(y).all():
             return np.full_like(y, np.nan)
         self._count()
         try:
-            return self._flow.rate(t, y)
+            rate = self._flow.rate(t, y)
         except ARITHMETIC:
             return np.full_like(y, np.nan)
+        except NotGaussianError:
+            if self._begun:
+                return np.full_like(y, np.nan)
+            raise
+        self._begun = True
+        return rate
 
     def __getattr__(self, name):
         return getattr(self._flow, name)

@@ -10,6 +10,10 @@ SHRINKAGE = 1e6
 REACH = 4
 #: Steps in a row with a falling gap, and steps at all, before anything is said.
 FALLING, ENOUGH = 8, 12
+#: Least order of a pole. y' alone goes to infinity, at a finite y, where the order measured so falls to zero.
+LEAST_ORDER = 1e-4
+#: Spacings of the time below which a gap leaves no order to be measured; only a pole gets there.
+UNRESOLVED = 1e4
 #: Decades of remaining time over which the size must follow a power law for a spiral pole, and how closely.
 DECADES, CORRELATION = 6, -0.99
 
@@ -19,7 +23,8 @@ class PoleWatch:
 
     Exponential growth has a constant gap, growth like a power of t a rising one; only a pole has a gap that falls to
     zero while time hardly moves. A step with gap g is taken for a pole when some earlier step at time t_i, with scale
-    E = min(gap_i, t_i), has E >= 1e6 g and t - t_i <= 4 E, the last 8 gaps fall, and there were at least 12 steps.
+    E = min(gap_i, t_i), has E >= 1e6 g and t - t_i <= 4 E, the last 8 gaps fall, and there were at least 12 steps; p,
+    measured over one decade of the gap, must not have fallen to zero, as it does where y' is infinite and y is not.
     The history is forgotten whenever y shrinks.
 
     A spiral pole, where y turns while it grows and shrinks for part of each turn, escapes that rule. It runs the step
@@ -53,14 +58,19 @@ class PoleWatch:
         if not any(e >= scale and u >= until for e, u in self.scales):
             self.scales.append((scale, until))
         falling = len(self.gaps) >= ENOUGH and all(a > b for a, b in pairwise(self.gaps[-FALLING - 1 :]))
-        self.confirmed = falling and max(e for e, _ in self.scales) >= SHRINKAGE * gap
+        shrunk = falling and max(e for e, _ in self.scales) >= SHRINKAGE * gap
+        self.confirmed = shrunk and (self._order() >= LEAST_ORDER or gap <= UNRESOLVED * np.spacing(t))
+
+    def _order(self):
+        """Order of the pole: minus the slope of time over gap, by a secant over one decade of the gap."""
+        t, gap = self.times[-1], self.gaps[-1]
+        # Some earlier gap was a million times larger.
+        earlier = next(i for i in range(len(self.gaps) - 2, -1, -1) if self.gaps[i] >= 10 * gap)
+        return (t - self.times[earlier]) / (self.gaps[earlier] - gap)
 
     def estimate(self):
-        """t* since the start of the run: the gap extrapolated to zero by a secant over one decade of it."""
-        t, gap = self.times[-1], self.gaps[-1]
-        # Confirmed means that some earlier gap was a million times larger.
-        earlier = next(i for i in range(len(self.gaps) - 2, -1, -1) if self.gaps[i] >= 10 * gap)
-        return t + gap * (t - self.times[earlier]) / (self.gaps[earlier] - gap)
+        """t* since the start of the run: the gap extrapolated to zero."""
+        return self.times[-1] + self.gaps[-1] * self._order()
 
     def at_collapse(self, end):
         """t* = ``end`` if the steps collapsed there by a spiral pole, else None.

@@ -202,3 +202,16 @@ def test_an_error_inside_an_event_stays_what_it_is():
 
     with pytest.raises(TypeError, match="the caller's own"):
         simulate(TURN, EAST, [0, 1], events=broken)
+
+
+@pytest.mark.parametrize("options", [{}, {"scheme": RK4, "dt": 0.1}])
+def test_an_event_that_works_in_place_changes_no_run(options):
+    def careless(t, state):
+        array = state.mean if isinstance(state, Gaussian) else state.points
+        array[...] = 0
+        return 1.0
+
+    field = SoftmaxAttention(Head.identity(1))
+    for start in (Measure([[1.0], [2.0]]), Gaussian([1.0], [[0.1]])):
+        watched = simulate(field, start, [0, 0.35, 1], events=Event(careless), **options)
+        assert np.array_equal(watched.arrays, simulate(field, start, [0, 0.35, 1], **options).arrays)

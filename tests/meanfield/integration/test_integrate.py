@@ -18,6 +18,7 @@ from meanfield import (
     L2Attention,
     LieTrotter,
     Measure,
+    NotGaussianError,
     Outcome,
     ParticleFlow,
     SinkhornAttention,
@@ -215,3 +216,33 @@ def test_what_cannot_be_run_is_refused(make, message):
 def test_a_field_of_a_wrong_shape_is_refused_whenever_it_shows(scheme, dt):
     with pytest.raises(ValueError, match=r"one real velocity a point, shape \(1, 1\)"):
         simulate(lambda t, x, mu: x if t < 0.5 else x[0], ONE, [0.0, 1.0], scheme=scheme, dt=dt)
+
+
+def test_a_field_that_works_in_place_on_a_law_changes_no_run():
+    class Careless(SoftmaxAttention):
+        def on_gaussian(self, t, law):
+            affine = super().on_gaussian(t, law)
+            law.mean[...] = law.root[...] = 0
+            return affine
+
+    start, head = Gaussian([1.0], [[0.1]]), Head.identity(1)
+    careless = simulate(Careless(head), start, [0, 1])
+    assert np.array_equal(careless.arrays, simulate(SoftmaxAttention(head), start, [0, 1]).arrays)
+
+
+def test_a_law_that_leaves_the_domain_of_its_field_ends_the_run_and_keeps_what_came_before():
+    # s' = 0.4 s^2 / (1 - s / 5) runs into s = 5, where the kernel exp(+|x - y|^2 / 10) is no longer integrable.
+    field = L2Attention(Head([[1.0]], [[1.0]], [[-1.0]], scale=-0.1))
+    run = simulate(field, Gaussian([0.0], [[1.0]]), [0.0, 1.0, 20.0])
+    # The implicit solution 1/s + (ln s) / 5 = 1 - 0.4 t at s = 5 [S11].
+    end = (1 - 1 / 5 - 0.2 * np.log(5.0)) / 0.4
+    assert run.outcome in (Outcome.NOT_FINITE, Outcome.STALLED)
+    np.testing.assert_array_equal(run.times, [0.0, 1.0])
+    assert run.last.time == pytest.approx(end, rel=1e-6)
+    assert run.last.state.covariance[0, 0] == pytest.approx(5, rel=1e-3)
+
+
+def test_a_field_that_never_had_a_reduction_is_the_caller_s_error():
+    field = L2Attention(Head([[1.0]], [[1.0]], [[1.0]], scale=-1.0))
+    with pytest.raises(NotGaussianError, match="kernel outgrows the law"):
+        simulate(field, Gaussian([0.0], [[1.0]]), [0.0, 1.0])

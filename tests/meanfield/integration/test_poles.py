@@ -16,6 +16,7 @@ from meanfield import (
     SoftmaxAttention,
     UnnormalisedAttention,
     simulate,
+    simulate_ensemble,
 )
 from meanfield.integration import METHODS
 from meanfield.integration.poles import PoleWatch
@@ -184,3 +185,24 @@ def test_the_watch_forgets_its_history_when_the_state_shrinks():
     assert watch.estimate() == pytest.approx(1, abs=1e-12)
     watch.step(1.0, np.array([1.0]), np.array([-1.0]))
     assert not watch.confirmed
+
+
+@pytest.mark.parametrize("covariance", [np.zeros((2, 2)), np.diag([0.0, 1.0])], ids=["point", "spread beside it"])
+def test_a_mean_that_blows_up_alone_is_a_blow_up_too(covariance):
+    # Linear attention with A = diag(1, 0): m' = (m_1^2 + S_11) m_1, and S_11 = 0 stays zero, so t* = 1 / 2 [S12].
+    field = LinearAttention(Head(np.diag([1.0, 0.0]), np.eye(2), np.eye(2)))
+    law = Gaussian([1.0, 0.0], covariance)
+    run = simulate(field, law, [0.0, 0.25, 1.0])
+    assert run.outcome is Outcome.BLEW_UP
+    assert run.blow_up_time == pytest.approx(0.5, rel=1e-7)
+    assert run[-1].mean[0] == pytest.approx(np.sqrt(2), rel=1e-7)
+    many = simulate_ensemble(field, [law.mean], [law.covariance], [0.0, 0.25, 1.0])
+    assert many.blow_up_times[0] == pytest.approx(0.5, rel=1e-7)
+
+
+def test_a_rate_that_goes_to_infinity_at_a_finite_state_is_no_pole():
+    # x' = 1 / (1 - x) from 0: x = 1 - (1 - 2t)^{1/2} ends at x = 1, t = 1/2, and goes nowhere from there.
+    run = simulate(lambda t, x, mu: 1 / (1 - x), Measure([[0.0]]), [0.0, 0.25, 1.0])
+    assert run.outcome is Outcome.STALLED
+    np.testing.assert_array_equal(run.times, [0.0, 0.25])
+    assert run.last.time == pytest.approx(0.5, rel=1e-6)
