@@ -38,6 +38,6 @@ class BlowUpDetector:
 
 
 def _size(state):
-    """Root mean square size of the law about the origin, or about its mean for a Gaussian."""
+    """Largest coordinate of the tokens, or largest entry of the square root of a Gaussian's covariance, in size."""
     array = state.root if isinstance(state, Gaussian) else state.tokens
     return float(np.abs(array).max(initial=0.0))

@@ -28,7 +28,7 @@ def covariance_eigenvalues(state):
         factor = state.root
     else:
         kept = state.weights > 0
-        factor = ((state.tokens[kept] - state.mean) * np.sqrt(state.weights[kept])[:, None]).T
+        factor = (state.centred[kept] * np.sqrt(state.weights[kept])[:, None]).T
     values = np.zeros(state.dimension)
     singular = np.linalg.svd(factor, compute_uv=False)
     # The squared singular values of a factor are exact where eigenvalues of the product would be lost to round-off.
@@ -99,7 +99,7 @@ def attention_entropy(field, t, mu):
     Raises
     ------
     ValueError
-        If weights are negative (linear attention), where shares mean nothing.
+        If weights are negative (linear attention), where shares mean nothing, or every row sees nothing.
     """
     weights = np.asarray(field.matrix(t, mu.points, mu))
     if (weights < 0).any():
@@ -112,6 +112,11 @@ def attention_entropy(field, t, mu):
     with np.errstate(divide="ignore", invalid="ignore"):
         terms = np.where(shares > 0, -shares * np.log(shares), 0.0)
     seen = np.broadcast_to((total[..., 0] > 0) * mu.weights, shares.shape[:-1])
+    if not seen.any():
+        raise ValueError(
+            "attention entropy needs a token that sees something; every row of the attention matrix is zero. "
+            "Widen the mask, or raise the bias of the kernel."
+        )
     return float((terms.sum(axis=-1) * seen).sum() / seen.sum())
 
 

@@ -15,7 +15,7 @@ PAIR = [[0.0], [1.0]]
     ("weights", "found"),
     [
         ([0.75, 0.75], r"weights must sum to 1; got sum 1\.5"),
-        ([], r"weights must have shape \(2,\).*got shape \(0,\)"),
+        ([], r"weights must have shape \(2,\).*got shape \(0,\), sum 0"),
         ([1.5, -0.5], r"weights must not be negative; got -0\.5 at index 1 \(sum 1\)"),
         ([0, 0], r"weights must sum to 1; got sum 0"),
         ([np.nan, 1], r"weights must be finite; got nan at index \(0,\)"),
@@ -257,3 +257,20 @@ def test_scaling_masses_is_asked_for_and_noted():
     assert measure.scaled_from == 4.0
     assert measure.moved_to(measure.points + 1).scaled_from == 4.0
     assert Measure([[0.0]]).scaled_from == 1.0
+
+
+@pytest.mark.parametrize("n", [2, 5, 6, 7, 10, 49])
+def test_tokens_that_coincide_have_no_covariance_at_all(n):
+    # The mean of n equal numbers is not that number to the last bit; the covariance must not see that.
+    measure = Measure(np.tile([[0.1, 1e8 / 3]], (n, 1)))
+    assert not measure.covariance.any()
+
+
+def test_a_cloud_at_1e12_has_the_covariance_of_its_differences():
+    points = 1e12 + np.random.default_rng(0).standard_normal((200, 2))
+    # Subtracting 1e12 from these doubles is exact.
+    assert Measure(points).covariance == pytest.approx(np.cov((points - 1e12).T, ddof=0), rel=1e-12)
+
+
+def test_a_covariance_with_room_left_in_floats_is_taken():
+    assert Gaussian([0, 0], 1e308 * np.eye(2)).covariance[0, 0] == 1e308
