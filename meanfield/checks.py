@@ -24,6 +24,8 @@ def finite_array(name, value, ndim=None):
         If the value is not numeric, is complex, has another number of axes, or holds NaN or infinity.
     """
     try:
+        if np.ma.isMaskedArray(value):
+            raise TypeError("with a mask, which says that some entries are none")
         array = np.asarray(value)
         if array.dtype == object or array.dtype.kind in "USmMV":
             raise TypeError(f"dtype {array.dtype}")
@@ -68,7 +70,7 @@ def mass_array(name, value, n):
     array = finite_array(name, value)
     if array.shape != (n,):
         raise ValueError(
-            f"{name} must have shape ({n},), one weight a token; got shape {array.shape}. "
+            f"{name} must have shape ({n},), one weight a token; got shape {array.shape}, sum {array.sum():g}. "
             f"Leave {name} out for 1/n each."
         )
     total = float(array.sum())
@@ -105,6 +107,8 @@ def number(name, value, *, at_least=None, above=None, integer=False):
         result = float(value)
     except (TypeError, ValueError) as error:
         raise ValueError(f"{name} must be one number; got {value!r}.") from error
+    except OverflowError as error:
+        raise ValueError(f"{name} must be at most {np.finfo(float).max:.3g} in size; got a larger integer.") from error
     if not np.isfinite(result):
         raise ValueError(f"{name} must be finite; got {result}.")
     if integer and result != int(result):

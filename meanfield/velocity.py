@@ -55,10 +55,18 @@ def affine_on_gaussian(field, t, law: Gaussian) -> AffineMap:
     ------
     NotGaussianError
         If the field has no Gaussian reduction.
+    ValueError
+        If the law has not the dimension of the field's head.
     """
     reduction = getattr(field, "on_gaussian", None)
     if reduction is None:
         raise not_gaussian(field)
+    d = getattr(getattr(field, "head", None), "dimension", law.dimension)
+    if d != law.dimension:
+        raise ValueError(
+            f"the law must have the head's dimension d = {d}; got d = {law.dimension}. "
+            "Q and K need shape (k, d), V shape (d, d)."
+        )
     return reduction(t, law)
 
 

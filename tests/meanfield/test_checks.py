@@ -66,6 +66,7 @@ def test_a_matrix_of_another_shape_is_refused():
         ("two", {}, "steps must be one number; got 'two'"),
         ([1, 2], {}, "steps must be one number"),
         (np.nan, {}, "steps must be finite; got nan"),
+        (10**400, {}, "steps must be at most 1.8e\\+308 in size"),
         (2.5, {"integer": True}, "steps must be a whole number; got 2.5"),
         (0, {"at_least": 1}, "steps must be at least 1; got 0"),
         (0, {"above": 0}, "steps must be greater than 0; got 0"),
@@ -100,3 +101,8 @@ def test_times_that_do_not_increase_are_refused(value, found):
 
 def test_one_time_is_enough():
     assert checks.time_array("times", [2]).tolist() == [2.0]
+
+
+def test_a_mask_over_entries_is_refused_instead_of_dropped():
+    with pytest.raises(ValueError, match="points must be an array of real numbers; got MaskedArray"):
+        checks.points_array("points", np.ma.masked_array([[1.0], [2.0]], mask=[[False], [True]]))

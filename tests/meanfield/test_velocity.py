@@ -67,3 +67,9 @@ def test_a_sum_is_made_ready_for_a_run_part_by_part():
 def test_a_sum_of_what_is_no_field_is_refused(fields):
     with pytest.raises(ValueError, match="fields must be a tuple of one or more velocity fields"):
         SumField(fields)
+
+
+def test_a_law_of_another_dimension_is_refused_with_both_dimensions():
+    field = SumField((SoftmaxAttention(Head.identity(3)), AffinePerceptron(np.eye(3))))
+    with pytest.raises(ValueError, match="head's dimension d = 3; got d = 2"):
+        affine_on_gaussian(field, 0.0, Gaussian([0, 0], np.eye(2)))
