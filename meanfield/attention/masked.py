@@ -27,7 +27,7 @@ class MaskedAttention:
     inner : Attention
         Any attention field but Sinkhorn's.
     visible : callable
-        ``visible(s, r) -> bool`` on arrays of query positions (m, 1) and key positions (1, n). The default is causal;
+        ``visible(s, r) -> bool (m, n)`` on query positions (m, 1) and key positions (1, n). The default is causal;
         a sliding window is ``lambda s, r: (r <= s) & (s - r < 0.1)``. A token that sees nothing has velocity zero.
 
     Raises
@@ -89,12 +89,14 @@ class MaskedAttention:
 
     def _mask(self, s, mu):
         shown = np.asarray(self.visible(s[:, None], mu.positions[None, :]))
-        if shown.dtype != bool or shown.shape != (len(s), len(mu)):
+        shape = len(s), len(mu)
+        # A mask that looks at keys alone, or at queries alone, gives a row or a column.
+        if shown.dtype != bool or shown.shape not in (shape, (1, len(mu)), (len(s), 1)):
             raise ValueError(
-                f"visible(s, r) must return booleans of shape ({len(s)}, {len(mu)}) from positions (m, 1) and (1, n); "
+                f"visible(s, r) must return booleans of shape {shape} from positions (m, 1) and (1, n); "
                 f"got {shown.dtype} of shape {shown.shape}. Combine comparisons with & and |, not with and/or."
             )
-        return shown
+        return np.broadcast_to(shown, shape)
 
     def _check(self, t, x, mu):
         if not isinstance(mu, Measure) or not mu.has_positions:

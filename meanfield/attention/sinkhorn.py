@@ -23,7 +23,8 @@ class SinkhornAttention(Attention):
     ----------
     head : Head or Schedule
     tolerance : float
-        Largest accepted miss max |marginal / weight - 1|. 1e-10 keeps its noise below a solver's rtol of 1e-8.
+        Largest accepted miss max |marginal / weight - 1|. 1e-10 keeps its noise below a solver's rtol of 1e-8. Logits
+        of 1e5 and more have a larger round-off, which is then accepted.
     max_products : int
         Limit on kernel products in one balancing; a plain sweep is two.
 

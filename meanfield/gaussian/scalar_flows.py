@@ -145,7 +145,8 @@ class ScalarSinkhornSolution:
 
         def function(theta):
             half = np.sinh(np.minimum(theta / 2, 300.0))
-            return theta - 1 / np.tanh(theta / 2), 1 + 0.5 / half / half
+            with np.errstate(over="ignore"):
+                return theta - 1 / np.tanh(theta / 2), 1 + 0.5 / half / half
 
         # While x grows, 1 < coth(x/2) <= coth(theta0/2).
         # From coth(x/2) > 2/x the root is above the positive root of x^2 - target x - 2.

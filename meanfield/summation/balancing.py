@@ -50,7 +50,7 @@ def balance(queries, keys, log_weights, *, symmetric, tolerance, max_products, s
     symmetric : bool
         Whether <q_i, k_j> = <q_j, k_i>.
     tolerance : float
-        Largest accepted miss.
+        Largest accepted miss; the round-off of the logits, 4 eps max|q| max|k|, is accepted where it is larger.
     max_products : int
         Limit on kernel products (a plain sweep is two).
     start : ndarray, shape (n,), optional
@@ -71,6 +71,8 @@ def balance(queries, keys, log_weights, *, symmetric, tolerance, max_products, s
     if not (np.isfinite(queries).all() and np.isfinite(keys).all()):
         # Tokens that left the range of float64 have no potential; a run ends on the velocity that is not finite.
         return Balance(np.full(len(keys), np.nan), np.nan, 0)
+    longest = [np.sqrt(np.einsum("ij,ij->i", side, side).max()) for side in (queries, keys)]
+    tolerance = max(tolerance, 4 * np.finfo(float).eps * longest[0] * longest[1])
     log_weights = log_weights - np.logaddexp.reduce(log_weights)
 
     def log_sums(left, right, potential):
@@ -96,7 +98,8 @@ def balance(queries, keys, log_weights, *, symmetric, tolerance, max_products, s
     point, size, products = _anderson(
         residual, cold if start is None else start, memory, cost, factor * tolerance, max_products
     )
-    miss = float(np.expm1(size / factor))
+    with np.errstate(over="ignore"):
+        miss = float(np.expm1(size / factor))
     if not miss <= tolerance:
         raise NotConvergedError(
             f"Sinkhorn balancing missed its marginals by {miss:.3g} (max |marginal/weight - 1|) after {products} "

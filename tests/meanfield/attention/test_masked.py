@@ -193,3 +193,13 @@ def test_what_has_no_kernel_to_mask_is_refused_with_the_way_out(inner):
 def test_the_head_of_a_masked_field_is_that_of_the_field():
     head = Head.identity(1)
     assert MaskedAttention(SoftmaxAttention(head)).head is head
+
+
+def test_a_mask_of_keys_or_of_queries_alone_is_taken():
+    mu = Measure.positioned([0.0, 0.5, 1.0], [[1.0], [2.0], [6.0]])
+    head = Head([[0.0]], [[1.0]], [[1.0]])
+    keys = MaskedAttention(SoftmaxAttention(head), visible=lambda s, r: r <= 0.5)
+    queries = MaskedAttention(SoftmaxAttention(head), visible=lambda s, r: s <= 0.5)
+    assert keys(0.0, mu.points, mu)[:, 1] == pytest.approx([1.5, 1.5, 1.5], rel=1e-15)
+    assert queries(0.0, mu.points, mu)[:, 1] == pytest.approx([3, 3, 0], rel=1e-15)
+    assert keys.matrix(0.0, mu.points, mu) == pytest.approx(np.tile([0.5, 0.5, 0], (3, 1)), rel=1e-15)

@@ -226,3 +226,18 @@ def test_a_small_covariance_moves_as_under_softmax():
     # the correction is of relative size |A S|^2
     growth = B @ S + S @ B.T
     assert growth == pytest.approx(softmax, rel=1e-9, abs=1e-20)
+
+
+@pytest.mark.filterwarnings("error")
+def test_logits_beyond_the_tolerance_s_round_off_are_balanced_to_their_own():
+    # At |q| |k| = 1e6 a logit is known to 1e-10 only, which no iteration can undercut.
+    tokens = np.random.default_rng(1).standard_normal((40, 2))
+    field, mu = SinkhornAttention(Head(1e5 * np.eye(2), np.eye(2), np.eye(2))), Measure(tokens)
+    assert field.matrix(0.0, tokens, mu).sum(axis=0) == pytest.approx(np.ones(40), abs=1e-8)
+
+
+def test_a_hopeless_miss_is_an_error_and_no_overflow():
+    tokens = np.random.default_rng(1).standard_normal((40, 2))
+    field = SinkhornAttention(Head(-1e5 * np.eye(2), np.eye(2), np.eye(2)), max_products=20)
+    with pytest.raises(NotConvergedError, match="missed its marginals by"):
+        field(0.0, tokens, Measure(tokens))

@@ -88,3 +88,12 @@ def test_scalar_solutions_of_points_and_of_heads_that_move_nothing(solver):
 def test_scalar_l2_refuses_a_negative_scale():
     with pytest.raises(ValueError, match="needs scale >= 0; got -1"):
         cf.scalar_l2(Head.identity(1, -1.0), Gaussian([0.0], [[1.0]]))
+
+
+@pytest.mark.parametrize("variance", [1e-300, 1e300])
+def test_a_sinkhorn_variance_at_the_end_of_floats_is_solved_without_a_warning(variance):
+    solution = cf.scalar_sinkhorn(Head([[2.0]], [[-1.0]], [[1.5]]), Gaussian([1.0], [[variance]]))
+    values = solution.variance([0.0, 1.0])
+    assert values[0] == variance
+    # s' = 2 v a s^2 for small s: nothing moves; s' = 2 v sgn(a) s for large s.
+    assert values[1] == pytest.approx(variance if variance < 1 else variance * np.exp(-3), rel=1e-12)
