@@ -36,11 +36,11 @@ experiments: .venv/.installed  ## run the experiments in parallel, write records
 figures: .venv/.installed  ## draw the figures of the records that are there
 	@$(RUN) -m figures $(ONLY)
 
-page: .venv/.installed  ## two views of one layer: one HTML file that needs no network, figures/out/page.html
+page: .venv/.installed  ## two views of one layer, an interactive HTML file that needs no network, into figures/out
 	@[ -f experiments/results/two_views.npz ] || $(RUN) -m experiments two_views --no-table
 	@$(RUN) -m figures.page
 
-gallery: page  ## every figure there is a record for, with claims and sources: figures/out/index.html
+gallery: page  ## all figures there is a record for, with claims and sources, as figures/out/index.html
 	@status=0; $(RUN) -m figures || status=$$?; $(RUN) -m figures.gallery || status=$$?; exit $$status
 
 test: .venv/.test  ## the tests, with line coverage of at least 90 %
