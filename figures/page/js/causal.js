@@ -51,7 +51,7 @@ function drawCausal() {
         svg("title", {}, t("causal.cell", { k: label, word: toy.tokens[i], value: words(value) }))));
       const shown = value === 0 ? "0" : state.mask ? "●" : words(value, 3);
       node.append(svg("text", { x: x + wide / 2 - 1, y: y + tall * 0.68, "text-anchor": "middle", "pointer-events": "none",
-        class: value === 0 ? "quiet" : "", style: "font-size:11px" + (value ? ";fill:#000" : "") }, shown));
+        class: value === 0 ? "quiet" : "", style: "font-size:11px" }, shown));
     });
   });
 }

@@ -31,20 +31,28 @@ function drawStep() {
   drawHeat(k);
 }
 
-// One panel a head, side by side in as many rows as the width asks for.
+// Panels of the heads: as many side by side as make the cells largest without needing more than a screen.
+function panels(heads, n, p, width) {
+  const gap = 12, names = width < 500 ? 62 : 80, top = heads === 1 ? 4 : 20;
+  const options = Array.from({ length: heads }, (_, k) => {
+    const across = k + 1, cell = Math.min(38, (width - names - gap * k) / across / p), down = Math.ceil(heads / across);
+    const tall = heads === 1 ? 30 : Math.min(30, Math.max(cell, 9));
+    return { gap, names, top, across, cell, tall, height: down * (n * tall + top + 4) };
+  });
+  const fit = options.filter((one) => one.height <= 660 && one.cell >= 2);
+  return (fit.length ? fit : options).reduce((a, b) => (b.cell > a.cell ? b : a));
+}
+
 function drawHeat(k) {
   const array = stepOf(layer(), k), [heads, n, p] = array.shape.length === 3 ? array.shape : [1, ...array.shape];
   const canvas = $("heat"), width = Math.max(canvas.parentNode.clientWidth, 200), ratio = window.devicePixelRatio || 1;
-  const across = heads === 1 ? 1 : Math.max(1, Math.min(heads, Math.floor(width / Math.max(80, Math.min(190, 18 * p)))));
-  const gap = 12, names = heads === 1 ? 78 : 0, top = heads === 1 ? 4 : 20;
-  const cell = Math.min(40, (width - names - gap * (across - 1)) / across / p), tall = heads === 1 ? 30 : Math.min(30, Math.max(cell, 9));
-  const down = Math.ceil(heads / across), height = down * (n * tall + top + 4);
+  const { gap, names, top, across, cell, tall, height } = panels(heads, n, p, width);
   Object.assign(canvas, { width: Math.round(width * ratio), height: Math.round(height * ratio) });
   canvas.style.height = `${height}px`;
   const pen = canvas.getContext("2d"), positive = k === layer().attention_step, paint = palette(array.data, positive);
   pen.scale(ratio, ratio);
   pen.font = `13px ${getComputedStyle(document.body).fontFamily}`;
-  heat = { k, model: state.model, language: state.language, array, heads, n, p, cell, tall, names, top, across, gap, cursor: heat?.cursor || [0, 0, 0] };
+  heat = { k, model: state.model, language: state.language, array, heads, n, p, cell, tall, cursor: [0, 0, 0] };
   const corner = (h) => [names + (h % across) * (cell * p + gap), Math.floor(h / across) * (n * tall + top + 4) + top];
   heat.corner = corner;
   for (let h = 0; h < heads; h++) {
@@ -56,7 +64,7 @@ function drawHeat(k) {
       pen.fillRect(x + j * cell, y + i * tall, Math.max(cell - (cell > 4 ? 0.5 : 0), 0.4), tall - 0.5);
     }
     pen.fillStyle = color("--ink");
-    if (heads === 1) for (let i = 0; i < n; i++) pen.fillText(layer().tokens[i], 0, y + (i + 0.5) * tall + 4.5, names - 6);
+    if (h % across === 0 && tall >= 12) for (let i = 0; i < n; i++) pen.fillText(layer().tokens[i], 0, y + (i + 0.5) * tall + 4.5, names - 6);
   }
   canvas.setAttribute("aria-label", t("heat.label", { k, name: stepName(layer(), k), shape: array.shape.join(" × ") }));
   const ramp = Array.from({ length: 9 }, (_, s) => paint.at(s / 8)).join(",");

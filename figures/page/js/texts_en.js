@@ -48,7 +48,7 @@ const TEXTS = { en: {
   "softmax": "softmax", "l2": "L2", "sinkhorn": "Sinkhorn", "linear": "linear", "masked": "masked softmax",
   "flow.alive": "The words reach t = {t}.", "flow.dead": "The words blow up at t* = {t}.",
   "gaussian.alive": "Their Gaussian does too.", "gaussian.lives": "Their Gaussian reaches t = {t}.",
-  "gaussian.dead": "Their Gaussian blows up at t* = {t}.", "gaussian.none": "A masked field has no Gaussian reduction: who sees whom depends on the order of the words, so there is no ellipse.",
+  "gaussian.dead": "Their Gaussian blows up at t* = {t}.", "gaussian.none": "A masked field has no Gaussian reduction: who sees whom depends on the order of the words, so there is no solid ellipse.",
   "flow.ended": "ended", "flow.away": "{count} words are outside the fixed axes",
   "flow.label": "Words under {variant} attention at t = {t}", "gaussian.label": "Gaussian under {variant} attention at t = {t}",
   "keys.step": "next, previous step", "keys.token": "other word, in the list", "keys.play": "play or pause",

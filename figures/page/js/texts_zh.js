@@ -48,7 +48,7 @@ TEXTS.zh = {
   "softmax": "softmax", "l2": "L2", "sinkhorn": "Sinkhorn", "linear": "线性", "masked": "带掩码的 softmax",
   "flow.alive": "词到达 t = {t}。", "flow.dead": "词在 t* = {t} 爆破。",
   "gaussian.alive": "它们的高斯也到达。", "gaussian.lives": "它们的高斯到达 t = {t}。",
-  "gaussian.dead": "它们的高斯在 t* = {t} 爆破。", "gaussian.none": "带掩码的场没有高斯约化：谁看得见谁取决于词序，因此没有椭圆。",
+  "gaussian.dead": "它们的高斯在 t* = {t} 爆破。", "gaussian.none": "带掩码的场没有高斯约化：谁看得见谁取决于词序，因此没有实线椭圆。",
   "flow.ended": "已终止", "flow.away": "有 {count} 个词在固定坐标轴之外",
   "flow.label": "{variant} 注意力下 t = {t} 时的词", "gaussian.label": "{variant} 注意力下 t = {t} 时的高斯",
   "keys.step": "下一步、上一步", "keys.token": "在列表中换词", "keys.play": "播放或暂停",
