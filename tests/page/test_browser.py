@@ -139,6 +139,14 @@ def test_variants_and_temperatures_switch_the_flow_and_its_gaussian(page, study)
             assert found == pytest.approx(run["gaussian_blow_up"], abs=EXACT)
 
 
+def test_a_setting_that_the_record_lacks_gives_way_to_one_that_it_has(page):
+    page.check("input[name=variant][value=linear]", force=True)
+    page.check("input[name=beta][value='4']", force=True)
+    assert page.is_checked("input[name=variant][value=softmax]")
+    page.check("input[name=variant][value=l2]", force=True)
+    assert page.is_checked("input[name=beta][value='1']")
+
+
 def test_nothing_moves_unasked_and_play_can_be_paused_by_key(page):
     def depth():
         return float(page.input_value("#depth"))

@@ -1,6 +1,8 @@
 // The flow of the words under each attention, and the Gaussian that started with their moments.
 const unique = (key) => [...new Set(flows.map((run) => run[key]))];
-const run = () => flows.find((one) => ["variant", "beta", "sign"].every((key) => one[key] === state[key]));
+const SETTING = ["variant", "beta", "sign"];
+const matching = (wanted) => flows.find((one) => SETTING.every((key) => one[key] === wanted[key]));
+const run = () => matching(state);
 const outputTimes = flows.reduce((a, b) => (b.times.data.length > a.times.data.length ? b : a)).times.data;
 
 // Fixed axes: all that runs reach that come to their end, for one sign of V.
@@ -13,7 +15,11 @@ function choices() {
   const group = (key, name) => el("fieldset", {}, el("legend", {}, t(name)), ...unique(key).map((value) => {
     const input = el("input", { type: "radio", name: key, value });
     input.checked = state[key] === value;
-    input.addEventListener("change", () => set({ [key]: value, flowPlaying: false }));
+    input.addEventListener("change", () => {
+      // A record may have holes: then the nearest thing that has what was asked for.
+      const { variant, beta, sign } = matching({ ...state, [key]: value }) || flows.find((one) => one[key] === value);
+      set({ variant, beta, sign, flowPlaying: false });
+    });
     const shown = key === "variant" ? t(value) : key === "sign" ? (value > 0 ? "V = I" : "V = −I") : String(value);
     return el("label", {}, input, shown);
   }));
@@ -96,8 +102,12 @@ function flowWords(one, k, away) {
     $(id).setAttribute("aria-label", t(key, { variant: t(state.variant), t: words(time, 3) }));
 }
 
+if (!run()) Object.assign(state, Object.fromEntries(SETTING.map((key) => [key, flows[0][key]])));
 $("time").max = outputTimes.length - 1;
 $("time").addEventListener("input", (event) => set({ time: Number(event.target.value), flowPlaying: false }));
 view("language", choices);
+view("variant beta sign", () => {
+  for (const input of $("flow-choices").querySelectorAll("input")) input.checked = input.value === String(state[input.name]);
+});
 view("variant beta sign time language theme size", drawFlow);
 view("time", () => { $("time").value = state.time; });
