@@ -48,7 +48,8 @@ def run(case, rng):
     Returns
     -------
     dict of arrays
-        For a layer, as `layer_view` says; "toy" adds `edits` and `norms`; for a flow, as `flow` says.
+        For a layer, as `layer_view` says, and the eps of its norms; "toy" adds the base of its rotation, `edits` and
+        `norms`; for a flow, as `flow` says.
     """
     return {"toy": toy, "depths": depths, "minilm": minilm, "flow": flow}[case["part"]](case, rng)
 
@@ -91,7 +92,7 @@ def toy(case, rng):
         stops=(0, 19, 22),
         roles={"attention_step": 15, "value_step": 11, "output_step": 16},
     )
-    return view | {"weights": np.array("seed")} | edits(layer, x, others) | norms(x)
+    return view | {"eps": layer.eps, "base": layer.base} | edits(layer, x, others) | norms(x)
 
 
 def edits(layer, x, others):
@@ -177,7 +178,7 @@ def minilm(case, rng):
         ("LayerNorm of the output", "y = LN(w)", layer.output_norm(normed + out)),
     ]
     roles = {"attention_step": 5, "value_step": 3, "output_step": 6}
-    return layer_view(words, x, steps, stops=(0, 9, 13), roles=roles)
+    return layer_view(words, x, steps, stops=(0, 9, 13), roles=roles) | {"eps": layer.output_norm.eps}
 
 
 def layer_view(words, x, steps, stops, roles=()):
