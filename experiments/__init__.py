@@ -17,6 +17,9 @@ EXPERIMENTS = {
     "compare_attention": "experiments.compare_attention",
     "affine_equilibria": "experiments.affine_equilibria",
     "blow_up_map": "experiments.blow_up_map",
+    "gaussian_covariances": "experiments.gaussian_covariances",
+    "rank_histograms": "experiments.rank_histograms",
+    "gaussian_limit": "experiments.gaussian_limit",
     "finite_n_blow_up": "experiments.finite_n_blow_up",
     "l2_blow_up": "experiments.l2_blow_up",
     "real_tokens": "experiments.real_tokens",
@@ -29,6 +32,7 @@ EXPERIMENTS = {
     "two_views": "experiments.two_views",
     "staircase": "experiments.staircase",
     "energy_dissipation": "experiments.energy_dissipation",
+    "heads_over_time": "experiments.heads_over_time",
 }
 
 #: The environment variable behind `full_size`; ``--full`` sets it.

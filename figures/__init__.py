@@ -6,6 +6,9 @@ FIGURES = {
     "compare_attention": "figures.compare_attention",
     "affine_equilibria": "figures.affine_equilibria",
     "blow_up_map": "figures.blow_up_map",
+    "gaussian_covariances": "figures.gaussian_covariances",
+    "rank_histograms": "figures.rank_histograms",
+    "gaussian_limit": "figures.gaussian_limit",
     "finite_n_blow_up": "figures.finite_n_blow_up",
     "l2_blow_up": "figures.l2_blow_up",
     "real_tokens": "figures.real_tokens",
@@ -18,4 +21,5 @@ FIGURES = {
     "two_views": "figures.two_views",
     "staircase": "figures.staircase",
     "energy_dissipation": "figures.energy_dissipation",
+    "heads_over_time": "figures.heads_over_time",
 }
