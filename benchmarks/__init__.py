@@ -1,6 +1,6 @@
 """Benchmarks: one file a question, ours against the peers that are installed, error beside time.
 
-``make bench`` installs numexpr; torch, jax, pykeops and others run wherever somebody has installed them. Each module has
+``make bench`` installs numexpr; torch, jax and pykeops run where somebody has installed them. Each module has
 
 QUESTION : str
     One sentence that its table answers.

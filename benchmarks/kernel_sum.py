@@ -130,7 +130,7 @@ def with_jax(x, head):
         return jax.lax.map(lambda q: jax.nn.softmax(keys @ q) @ values, queries, batch_size=256)
 
     arrays = [jax.numpy.asarray(a) for a in (x, head.query, head.key, head.value)]
-    velocity(*arrays)  # compiles
+    velocity(*arrays).block_until_ready()  # compiles
     return lambda: np.asarray(velocity(*arrays))
 
 
@@ -156,6 +156,6 @@ def remarks(rows):
     for method in dict.fromkeys(row.method for row in rows if not row.method.startswith("ours")):
         ahead = [row for at, row in rows_of(rows, method).items() if row.seconds < best[at].seconds]
         if ahead:
-            where = ", ".join(f"{row.case[-6:]} n = {row.size:,} ({row.ratio:.2f})" for row in ahead)
+            where = "; ".join(f"{row.case}, n = {row.size:,} ({row.ratio:.2f})" for row in ahead)
             said.append(f"{method} is ahead of ours exact at {where}")
     return said

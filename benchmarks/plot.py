@@ -8,6 +8,8 @@ from meanfield.plotting.style import PAGE, letter_panels, looks, new_figure, sav
 COLUMNS = 3
 #: Sizes that a slope is fitted to, from the largest down.
 FITTED = 3
+#: Most sizes that are written below a panel.
+LABELLED = 5
 
 
 def slope(sizes, seconds):
@@ -36,6 +38,14 @@ def panels(reports):
     return {key: methods for key, methods in lines.items() if methods}
 
 
+def _short(n):
+    """A number as a tick: 250, 1k, 16k, 1M."""
+    for unit, sign in ((10**6, "M"), (10**3, "k")):
+        if n >= unit:
+            return f"{n / unit:g}{sign}"
+    return str(n)
+
+
 def draw(reports, stem):
     """Draw all panels into ``stem.png`` (and .pdf); the PNG, or None where no case has two sizes."""
     found = panels(reports)
@@ -50,6 +60,10 @@ def draw(reports, stem):
             for method, (sizes, seconds) in methods.items():
                 label = f"{method}, $n^{{{slope(sizes, seconds):.1f}}}$"
                 panel.loglog(sizes, seconds, label=label, **drawn_as[method]._asdict())
+            ticks = sorted({n for sizes, _ in methods.values() for n in sizes})
+            ticks = ticks[:: -(-len(ticks) // LABELLED)]
+            panel.set_xticks(ticks, [_short(n) for n in ticks], minor=False)
+            panel.minorticks_off()
             panel.set_title(f"{name}\n{case}", fontsize=7)
             panel.legend(fontsize=5, handlelength=2.5, labelspacing=0.2)
         for panel in axes[len(found) :]:

@@ -1,6 +1,7 @@
 """What does balancing a kernel to marginals within 1e-9 cost, beside POT's Sinkhorn iterations?"""
 
 import warnings
+from functools import partial
 
 import numpy as np
 
@@ -35,13 +36,13 @@ def contests(full):
     for name, head in heads():
         for n in (*shared, *alone):
             x = np.random.default_rng(n).standard_normal((n, 2))
-            methods = [Method("ours", lambda x=x, head=head: ours(x, head))]
+            methods = [Method("ours", partial(ours, x, head))]
             if n in shared:
                 methods += [
-                    Method("POT sinkhorn", lambda x=x, head=head: with_pot(x, head, "sinkhorn"), needs="ot"),
-                    Method("POT sinkhorn_log", lambda x=x, head=head: with_pot(x, head, "sinkhorn_log"), needs="ot"),
+                    Method("POT sinkhorn", partial(with_pot, x, head, "sinkhorn"), needs="ot"),
+                    Method("POT sinkhorn_log", partial(with_pot, x, head, "sinkhorn_log"), needs="ot"),
                 ]
-            yield Contest(f"d = 2, {name} kernel", n, methods, lambda answer, x=x, head=head: miss(answer, x, head))
+            yield Contest(f"d = 2, {name} kernel", n, methods, partial(miss, x, head))
 
 
 def ours(x, head):
@@ -71,7 +72,7 @@ def with_pot(x, head, method):
     return balance
 
 
-def miss(potential, x, head):
+def miss(x, head, potential):
     """max |column marginal / weight - 1| of the plan whose rows are balanced exactly by this key potential."""
     n = len(x)
     q, k = head.scale * x @ head.query.T, x @ head.key.T

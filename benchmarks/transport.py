@@ -113,7 +113,7 @@ def sliced_contest(rng, n, count):
         Method("ours", lambda: lambda: sliced_wasserstein(mu, nu, directions=directions)),
         Method("POT sliced", with_pot, needs="ot"),
     ]
-    return Contest(f"sliced W_2, d = 3, {count} directions", n, methods, lambda answer: abs(answer / reference - 1))
+    return Contest(f"sliced W_2, d = 3, L = {count}", n, methods, lambda answer: abs(answer / reference - 1))
 
 
 def remarks(rows):

@@ -11,7 +11,7 @@ from benchmarks.machine import clock_of, versions
 from benchmarks.plot import slope
 from benchmarks.runner import main
 
-SOURCE = '''
+SOURCE = """
 from benchmarks.harness import Contest, Method
 
 QUESTION = "What does a sum cost?"
@@ -30,7 +30,7 @@ def contests(full):
 
 def remarks(rows):
     return [f"{len(rows)} rows were seen"]
-'''
+"""
 
 
 @pytest.fixture
