@@ -71,6 +71,7 @@ def test_an_experiment_has_a_claim_cases_that_differ_and_a_test(name):
     assert 0 < len(quick) <= len(usual)
     assert callable(module.run)
     assert (ROOT / "tests" / "experiments" / f"test_{name}.py").is_file()
+    assert name in readme_cells()
 
 
 @pytest.mark.parametrize("name", FIGURES)
