@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[1]
 FLOORS = """
 checks  backends
 measures  spaces  parameters  verdict
-summation.exact  summation.separable
+summation.exact  summation.separable  summation.annealing
 summation.select
 summation.balancing
 velocity

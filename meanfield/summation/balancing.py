@@ -2,17 +2,21 @@
 
 Each product is one kernel sum without values. A symmetric kernel has one potential and takes averaged steps
 u <- u - (2/3) r with r = log(u-scaled marginal), which contract by 1/3 for every positive semi-definite kernel whatever
-the radius; any other kernel alternates rows and columns. Anderson mixing speeds both up.
+the radius; any other kernel alternates rows and columns. Anderson mixing speeds both up. Where that crawls (large
+logits of another kind, close to an assignment problem) the potential is annealed, if a plan fits into memory.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
+from .annealing import NEWTON_PAIRS, descended, soft_minimum
 from .select import softmax_mean
 
 #: Contracts best for a symmetric positive semi-definite kernel: errors shrink by |1 - theta (1 + lambda)|.
 AVERAGING = 2.0 / 3.0
+#: Products after which a potential that has not been found is annealed.
+PATIENCE = 200
 
 
 class NotConvergedError(ArithmeticError):
@@ -31,7 +35,7 @@ class NotConvergedError(ArithmeticError):
 
 @dataclass(frozen=True, eq=False)
 class Balance:
-    """Potential g of the keys (n,), the marginal miss max |marginal / weight - 1|, and the products spent."""
+    """Potential g of the keys (n,), the marginal miss max |marginal / weight - 1|, and the products used."""
 
     potential: np.ndarray
     miss: float
@@ -50,9 +54,9 @@ def balance(queries, keys, log_weights, *, symmetric, tolerance, max_products, s
     symmetric : bool
         Whether <q_i, k_j> = <q_j, k_i>.
     tolerance : float
-        Largest accepted miss; the round-off of the logits, 4 eps max|q| max|k|, is accepted where it is larger.
+        Largest accepted miss; the round-off of the logits, 8 eps k max|q| max|k|, is accepted where it is larger.
     max_products : int
-        Limit on kernel products (a plain sweep is two).
+        Limit on kernel products (a plain sweep is two). Annealing is tried after 200 of them.
     start : ndarray, shape (n,), optional
         A potential to start from, for instance that of an earlier time.
     summation : {"auto", "exact", "separable"}
@@ -67,12 +71,12 @@ def balance(queries, keys, log_weights, *, symmetric, tolerance, max_products, s
     NotConvergedError
         If the limit is met first; names the miss.
     """
-
-    if not (np.isfinite(queries).all() and np.isfinite(keys).all()):
+    largest = [float(np.abs(side).max()) for side in (queries, keys)]
+    reach = keys.shape[1] * largest[0] * largest[1]
+    if not np.isfinite(reach):
         # Tokens that left the range of float64 have no potential; a run ends on the velocity that is not finite.
         return Balance(np.full(len(keys), np.nan), np.nan, 0)
-    longest = [np.sqrt(np.einsum("ij,ij->i", side, side).max()) for side in (queries, keys)]
-    tolerance = max(tolerance, 4 * np.finfo(float).eps * longest[0] * longest[1])
+    tolerance = max(tolerance, 8 * np.finfo(float).eps * reach)
     log_weights = log_weights - np.logaddexp.reduce(log_weights)
 
     def log_sums(left, right, potential):
@@ -86,7 +90,8 @@ def balance(queries, keys, log_weights, *, symmetric, tolerance, max_products, s
 
         # The fixed point of a kernel that is nothing but its diagonal; right at once for tokens far apart.
         cold = -0.5 * np.einsum("ij,ij->i", queries, keys)
-        cost, factor, memory = 1, AVERAGING, 5
+        # Once the rows are made exact, the columns are off by up to twice what both were off by.
+        cost, factor, memory = 1, AVERAGING / 2, 5
     else:
 
         def residual(g):
@@ -95,9 +100,18 @@ def balance(queries, keys, log_weights, *, symmetric, tolerance, max_products, s
 
         cold = np.zeros(len(keys))
         cost, factor, memory = 2, 1.0, 8
+    annealing = len(keys) ** 2 <= NEWTON_PAIRS and max_products > PATIENCE
     point, size, products = _anderson(
-        residual, cold if start is None else start, memory, cost, factor * tolerance, max_products
+        residual,
+        cold if start is None else start,
+        memory,
+        cost,
+        factor * tolerance,
+        PATIENCE if annealing else max_products,
     )
+    if annealing and not size <= factor * tolerance:
+        point, size = _annealed(queries, keys, log_weights, largest, tolerance, (max_products - products) // 2)
+        factor, products = 1.0, max_products
     with np.errstate(over="ignore"):
         miss = float(np.expm1(size / factor))
     if not miss <= tolerance:
@@ -108,6 +122,20 @@ def balance(queries, keys, log_weights, *, symmetric, tolerance, max_products, s
             miss,
         )
     return Balance(point, miss, products)
+
+
+def _annealed(queries, keys, log_weights, largest, tolerance, max_iterations):
+    """The key potential by annealing, and the logarithm of its miss.
+
+    Both sides are centred and scaled to one size, so that <q, k> = |x|^2 + |y|^2 - |x - y|^2 up to terms in q or k
+    alone, which belong to the potentials.
+    """
+    stretch, middle = np.sqrt(largest[1] / largest[0]), queries.mean(axis=0)
+    x = (queries - middle) * (stretch / np.sqrt(2))
+    y = (keys - keys.mean(axis=0)) / (stretch * np.sqrt(2))
+    f, change = descended(x, log_weights, y, log_weights, tolerance, max_iterations)
+    g = soft_minimum(y, x, log_weights + f)
+    return g - np.einsum("ij,ij->i", y, y) - keys @ middle, float(np.ptp(change))
 
 
 def _anderson(residual, point, memory, cost, tolerance, max_products):

@@ -502,7 +502,7 @@ class TestEntropic:
     def test_large_plans_are_solved_without_newton_and_agree(self, monkeypatch):
         mu, nu = cloud(30, 2, 45), cloud(20, 2, 46, True)
         by_newton = entropic_cost(mu, nu, epsilon=0.2)
-        monkeypatch.setattr("meanfield.analysis.entropic.NEWTON_PAIRS", 0)
+        monkeypatch.setattr("meanfield.summation.annealing.NEWTON_PAIRS", 0)
         assert entropic_cost(mu, nu, epsilon=0.2) == pytest.approx(by_newton, rel=1e-11)
 
     def test_missed_marginals_are_an_error_that_says_by_how_much(self):

@@ -239,5 +239,45 @@ def test_logits_beyond_the_tolerance_s_round_off_are_balanced_to_their_own():
 def test_a_hopeless_miss_is_an_error_and_no_overflow():
     tokens = np.random.default_rng(1).standard_normal((40, 2))
     field = SinkhornAttention(Head(-1e5 * np.eye(2), np.eye(2), np.eye(2)), max_products=20)
-    with pytest.raises(NotConvergedError, match="missed its marginals by"):
+    with np.errstate(over="raise"), pytest.raises(NotConvergedError, match="missed its marginals by"):
         field(0.0, tokens, Measure(tokens))
+
+
+@pytest.mark.parametrize("kind", ["repelling", "turning", "random"])
+@pytest.mark.parametrize("size", [1e2, 1e4])
+def test_large_logits_of_any_head_are_balanced_by_annealing(kind, size):
+    # Kernels without a heavy diagonal: at 1e4 almost an assignment problem, where plain sweeps crawl.
+    rng = np.random.default_rng(4)
+    A = {"repelling": -np.eye(2), "turning": [[0.0, 1.0], [-1.0, 0.0]], "random": rng.standard_normal((2, 2))}[kind]
+    tokens, weights = 3 + rng.standard_normal((12, 2)), rng.dirichlet(np.ones(12))
+    mu = Measure(tokens, weights)
+    P = SinkhornAttention(Head(size * np.array(A), np.eye(2), np.eye(2))).matrix(0.0, tokens, mu)
+    assert P.sum(axis=1) == pytest.approx(np.ones(12), abs=1e-12)
+    # The tolerance, or the round-off of logits up to 2e5.
+    assert weights @ P == pytest.approx(weights, rel=1e-9)
+
+
+@pytest.mark.parametrize("size", [30.0, 1e5])
+def test_annealed_pairs_have_the_closed_form_of_two_tokens(size):
+    x = np.array([[0.3, -0.2], [-0.7, 0.4]])
+    A = size * np.array([[0.2, 1.0], [-1.0, -0.3]])
+    logits = x @ A.T @ x.T
+    p = 1 / (1 + np.exp(-(logits[0, 0] + logits[1, 1] - logits[0, 1] - logits[1, 0]) / 2))
+    P = SinkhornAttention(Head(A, np.eye(2), np.eye(2))).matrix(0.0, x, Measure(x))
+    assert pytest.approx(np.array([[p, 1 - p], [1 - p, p]]), abs=1e-9) == P
+
+
+def test_annealing_may_not_be_afforded_and_then_says_so(monkeypatch):
+    monkeypatch.setattr("meanfield.summation.balancing.NEWTON_PAIRS", 0)
+    tokens = np.random.default_rng(4).standard_normal((12, 2))
+    with pytest.raises(NotConvergedError, match="after 600 kernel products"):
+        SinkhornAttention(Head(-1e3 * np.eye(2), np.eye(2), np.eye(2)), max_products=600)(0.0, tokens, Measure(tokens))
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_columns_of_a_symmetric_kernel_keep_the_tolerance_too(seed):
+    # Rows are exact in the matrix; what they were off by is then off in the columns as well.
+    tokens = np.random.default_rng(seed).standard_normal((40, 2))
+    field = SinkhornAttention(Head(-10 * np.eye(2), np.eye(2), np.eye(2)), tolerance=1e-8)
+    miss = np.abs(field.matrix(0.0, tokens, Measure(tokens)).sum(axis=0) - 1).max()
+    assert miss <= 1.01e-8
