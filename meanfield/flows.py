@@ -40,8 +40,11 @@ class ParticleFlow:
     smooth = True
 
     def __post_init__(self):
-        if not callable(self.field):
-            raise ValueError(f"field must be callable, (t, x, mu) -> velocities; got {type(self.field).__name__}.")
+        if isinstance(self.field, type) or not callable(self.field):
+            raise ValueError(
+                f"field must be callable, (t, x, mu) -> velocities; got {self.field!r}. "
+                "Use a field such as SoftmaxAttention(head), not its class, or a function."
+            )
         if not isinstance(self.start, Measure):
             raise ValueError(f"start must be a Measure; got {type(self.start).__name__}. Use Measure(points).")
         space = self.space
