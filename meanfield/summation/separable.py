@@ -91,12 +91,11 @@ def plan_separable(queries, keys, key_bias, columns, accuracy):
 
 
 def _cost(m, n, p, boxes, columns):
-    """Nanoseconds: polynomials and products per point, a matrix per coordinate on the grid, a call per box."""
-    k = len(boxes)
-    count = np.prod([float(b) for b in boxes])
-    points = (m + n) * (15.0 * k * p + 0.5 * p**k * columns)
-    grid = 0.25 * count * p**k * columns * sum(p * b for b in boxes)
-    return points + grid + 1e4 * (min(count, m) + min(count, n)) + 1e6
+    """Nanoseconds: polynomials and products per point, exponentials of the nodes, a matrix a coordinate on the grid."""
+    sides = [float(p * b) for b in boxes]
+    grid = np.prod(sides)
+    points = (m + n) * (20.0 * len(boxes) * p + 0.6 * p ** len(boxes) * columns)
+    return points + 15.0 * sum(side**2 for side in sides) + 0.17 * grid * columns * sum(sides) + 1e6
 
 
 def separable_sums(queries, keys, columns, key_bias, plan):
