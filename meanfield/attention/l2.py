@@ -75,14 +75,17 @@ class L2Attention(Attention):
         Raises
         ------
         NotGaussianError
-            If a negative scale makes the kernel grow faster than the law decays.
+            If a negative scale makes the kernel grow faster than the law decays. (In a batch of laws such a law gets
+            NaN, so that it costs the others nothing.)
         """
         head = self.head.at(t)
         _, seen, turned = np.linalg.svd(head.key @ law.root)
         tilt = np.ones(turned.shape[:-1])
         tilt[..., : seen.shape[-1]] += 2 * head.scale * seen**2
-        if not (tilt > 0).all():
+        outgrown = ~(tilt > 0).all(axis=-1)
+        if tilt.ndim == 1 and outgrown:
             raise not_gaussian(self, "its scale is negative and its kernel outgrows the law (1 + 2 scale s^2 <= 0)")
+        tilt[outgrown] = np.nan
         side = law.root @ np.swapaxes(turned, -1, -2)
         M = (side / tilt[..., None, :]) @ np.swapaxes(side, -1, -2)
         mean = law.mean - 2 * np.matvec(M @ head.G, law.mean)

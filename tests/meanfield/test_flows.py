@@ -101,7 +101,7 @@ def test_a_measure_with_positions_moves_in_a_positioned_space_and_its_positions_
     ("make", "message"),
     [
         (lambda: ParticleFlow(3, TOKENS), "field must be callable"),
-        (lambda: ParticleFlow(SoftmaxAttention, TOKENS), r"Use a field such as SoftmaxAttention\(head\), not its class"),
+        (lambda: ParticleFlow(SoftmaxAttention, TOKENS), r"such as SoftmaxAttention\(head\), not its class"),
         (lambda: ParticleFlow(grow, TOKENS.points), r"start must be a Measure; got ndarray.*Measure\(points\)"),
         (lambda: ParticleFlow(grow, TOKENS, Positioned()), "needs a measure with positions"),
         (lambda: ParticleFlow(grow, TOKENS, Sphere()), "points must lie on the sphere of radius 1"),

@@ -135,3 +135,13 @@ def test_bad_input_is_named_with_its_cure():
         simulate_ensemble(mf.SoftmaxAttention(random_instances(3, 2, 0)[0]), np.zeros((1, 2)), [eye], [0, 1])
     with pytest.raises(mf.NotGaussianError, match="SigmoidAttention does not keep Gaussians"):
         simulate_ensemble(mf.SigmoidAttention(mf.Head.identity(2)), np.zeros((1, 2)), [eye], [0, 1])
+
+
+def test_a_law_that_leaves_the_domain_of_its_field_costs_the_others_nothing():
+    # L2 attention with scale -1/10 and V = -1: s' = 0.4 s^2 / (1 - s / 5) reaches s = 5 from 1 at t = 1.195, and from
+    # 0.01 not before 250; at 6 there is no field to begin with.
+    field = mf.L2Attention(mf.Head([[1.0]], [[1.0]], [[-1.0]], scale=-0.1))
+    ensemble = mf.simulate_ensemble(field, np.zeros((3, 1)), [[[1.0]], [[0.01]], [[6.0]]], [0.0, 1.0, 20.0])
+    assert ensemble.outcomes.tolist() == [mf.Outcome.NOT_FINITE, mf.Outcome.FINISHED, mf.Outcome.NOT_FINITE]
+    assert ensemble.reached.tolist() == [[True, True, False], [True, True, True], [True, False, False]]
+    assert ensemble.last_times[0] == pytest.approx((1 - 0.2 - 0.2 * np.log(5)) / 0.4, rel=1e-6)
