@@ -33,6 +33,7 @@ EXPERIMENTS = {
     "staircase": "experiments.staircase",
     "energy_dissipation": "experiments.energy_dissipation",
     "heads_over_time": "experiments.heads_over_time",
+    "non_convexity": "experiments.non_convexity",
 }
 
 #: The environment variable behind `full_size`; ``--full`` sets it.

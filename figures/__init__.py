@@ -22,4 +22,5 @@ FIGURES = {
     "staircase": "figures.staircase",
     "energy_dissipation": "figures.energy_dissipation",
     "heads_over_time": "figures.heads_over_time",
+    "non_convexity": "figures.non_convexity",
 }
