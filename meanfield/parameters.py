@@ -74,12 +74,18 @@ class Head:
     @cached_property
     def A(self):
         """scale * K^T Q, shape (d, d): the logit is x^T A^T y."""
-        return self.scale * np.swapaxes(self.key, -1, -2) @ self.query
+        return _locked(self.scale * np.swapaxes(self.key, -1, -2) @ self.query)
 
     @cached_property
     def G(self):
         """scale * K^T K, shape (d, d)."""
-        return self.scale * np.swapaxes(self.key, -1, -2) @ self.key
+        return _locked(self.scale * np.swapaxes(self.key, -1, -2) @ self.key)
+
+
+def _locked(array):
+    """The array, read-only: it is made once and given to everybody who asks."""
+    array.setflags(write=False)
+    return array
 
 
 @dataclass(frozen=True)

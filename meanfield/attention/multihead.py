@@ -27,7 +27,7 @@ class MultiHeadAttention(SumField):
     def __post_init__(self):
         super().__post_init__()
         for field in self.fields:
-            if not hasattr(field, "matrix"):
+            if not callable(getattr(field, "matrix", None)):
                 raise ValueError(
                     f"every head must be an attention field with a matrix; got {type(field).__name__}. "
                     "Add other fields with SumField((attention, field))."

@@ -30,6 +30,13 @@ def test_the_identity_head_has_the_inverse_temperature_as_scale():
     assert head.dimension == 2
 
 
+def test_what_is_computed_once_cannot_be_changed_either():
+    head = Head.identity(2)
+    for product in (head.A, head.G):
+        with pytest.raises(ValueError, match="read-only"):
+            product[0, 0] = 5
+
+
 def test_matrices_are_read_only_copies():
     Q, K, V = draw(2)
     head = Head(Q, K, V)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from meanfield import (
+    AffinePerceptron,
     Gaussian,
     Head,
     L2Attention,
@@ -107,6 +108,7 @@ def test_no_head_or_no_field_is_refused(fields):
         MultiHeadAttention(fields)
 
 
-def test_a_part_without_a_matrix_is_refused_with_the_way_out():
+@pytest.mark.parametrize("part", [lambda t, x, mu: x, AffinePerceptron([[1.0]])], ids=["function", "feed-forward"])
+def test_a_part_without_an_attention_matrix_is_refused_with_the_way_out(part):
     with pytest.raises(ValueError, match=r"every head must be an attention field.*SumField\(\(attention, field\)\)"):
-        MultiHeadAttention((SoftmaxAttention(Head.identity(1)), lambda t, x, mu: x))
+        MultiHeadAttention((SoftmaxAttention(Head.identity(1)), part))
