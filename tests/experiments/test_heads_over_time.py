@@ -13,7 +13,9 @@ from meanfield.gradient_flow.moving_heads import oscillating_heads, ou_heads
 @pytest.fixture(scope="module")
 def identities():
     cases = [case for case in experiment.cases(True) if case["kind"] == "identity"]
-    return {(case["motion"], case["heads"]): experiment.run(case, np.random.default_rng(2)) for case in cases}
+    return {
+        (case["motion"], case["heads"]): experiment.run(case | {"n": 6}, np.random.default_rng(2)) for case in cases
+    }
 
 
 def decay(motion, heads, seed=0, n=12, horizon=6.0):

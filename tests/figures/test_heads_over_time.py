@@ -12,7 +12,7 @@ from meanfield.sweeps.studies import Study
 @pytest.fixture(scope="module")
 def drawn():
     cases = [
-        case | ({"n": 6, "horizon": 0.5} if case["kind"] == "decay" else {"n": 4})
+        case | ({"n": 6, "horizon": 0.5} if case["kind"] == "decay" else {"n": 4, "steps": [2, 4, 8]})
         for case in experiment.cases(True)
         if case["heads"] < 16 and case.get("draw", 0) == 0
     ]
