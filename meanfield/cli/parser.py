@@ -44,21 +44,6 @@ EXAMPLES = {
   meanfield compare softmax l2 --covariance 1 --times 2 --out both.npz
 """,
     "sweep": """  meanfield sweep sweep.toml --jobs 2 --store runs --out summary.csv
-
-  # sweep.toml: every option of `meanfield simulate` may stand here, or vary
-  dimension = 2
-  times = "0:5:11"
-  replicas = 3             # each with a start of its own
-  [grid]                   # every combination
-  attention = ["softmax", "l2"]
-  beta = [1, 4]
-  [zip]                    # together, row by row
-  tokens = [32, 64]
-  spread = [1.0, 0.5]
-  [sample]                 # a drawn design: random, latin or sobol
-  count = 4
-  method = "latin"
-  rtol = { low = 1e-9, high = 1e-6, scale = "log" }
 """,
     "info": """  meanfield info run.npz
   meanfield info run.npz --json | head

@@ -4,6 +4,7 @@ import itertools
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from textwrap import indent
 
 import numpy as np
 from scipy.stats import qmc
@@ -16,14 +17,32 @@ from .problems import problems_from
 from .reports import default_gap, judged, table
 from .runs import carry_out, contents
 
-NOTES = """what a file may hold:
+#: A whole file, shown in the help text.
+EXAMPLE = """dimension = 2
+times = "0:5:11"
+replicas = 3             # each with a start of its own
+[grid]                   # every combination
+attention = ["softmax", "l2"]
+beta = [1, 4]
+[zip]                    # together, row by row
+tokens = [32, 64]
+spread = [1.0, 0.5]
+[sample]                 # a drawn design: random, latin or sobol
+count = 4
+method = "latin"
+rtol = { low = 1e-9, high = 1e-6, scale = "log" }
+"""
+
+NOTES = f"""what a file may hold:
   options of `simulate`, or of `gaussian` with command = "gaussian"
   replicas = N       N cases of each, each with its own drawn start
   [grid]             lists; every combination is a case
   [zip]              lists of one length; taken together, row by row
   [sample]           count = N, method = "random", "latin" or "sobol", seed = 0, and for each sampled option
-                     [low, high] or { low = .., high = .., scale = "log", integer = true }
+                     [low, high] or {{ low = .., high = .., scale = "log", integer = true }}
 
+such a file, with every option of `meanfield simulate` fixed or varied:
+{indent(EXAMPLE, "  ")}
 exit status:
   0    every case was computed, whatever the outcome of its run (blow-up is an outcome)
   1    a case failed; the others are kept

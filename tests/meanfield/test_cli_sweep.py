@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from meanfield.cli import main
-from meanfield.cli.parser import EXAMPLES
-from meanfield.cli.sweeping import read_sweep
+from meanfield.cli.sweeping import EXAMPLE, read_sweep
 from meanfield.sweeps.records import load_record
 
 FILE = """
@@ -95,9 +94,7 @@ def test_a_sweep_of_gaussians_finds_their_poles(written, tmp_path):
 
 
 def test_the_example_of_the_help_text_runs(written, tmp_path):
-    lines = EXAMPLES["sweep"].split("# sweep.toml")[1].splitlines()[1:]
-    text = "\n".join(line.strip() for line in lines).replace('"0:5:11"', '"0:0.1:2"')
-    _, cases, _ = read_sweep(written(text))
+    _, cases, _ = read_sweep(written(EXAMPLE))
     assert len(cases) == 3 * 4 * 2 * 4
 
 
