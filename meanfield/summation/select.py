@@ -66,10 +66,10 @@ def _separable(queries, keys, values, key_bias, summation, accuracy):
     if plan is None:
         if summation == "separable":
             raise ValueError(
-                f"a separable sum needs a spread sum_c max|q_c| max|k_c| and biases within {LARGEST_REACH:g}, an accuracy "
-                f"of 1e-13 at best, and a grid of at most {LARGEST_GRID:g} entries (it grows with the spread to the power "
-                f"of the dimension); got {np.abs(queries_moved).max(0) @ np.abs(keys).max(0):.3g}, {np.ptp(bias):.3g} and "
-                f"{accuracy:g} in dimension {keys.shape[1]}. Use summation='auto'."
+                f"a separable sum needs a spread sum_c max|q_c| max|k_c| and biases within {LARGEST_REACH:g}, an "
+                f"accuracy of 1e-13 at best, and a grid of at most {LARGEST_GRID:g} entries (it grows with the spread "
+                f"to the power of the dimension); got {np.abs(queries_moved).max(0) @ np.abs(keys).max(0):.3g}, "
+                f"{np.ptp(bias):.3g} and {accuracy:g} in dimension {keys.shape[1]}. Use summation='auto'."
             )
         return None
     pair = PAIR + PRODUCT * (keys.shape[1] + p + 1)

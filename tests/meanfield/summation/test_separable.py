@@ -87,7 +87,7 @@ def test_what_cannot_be_separated_is_refused_with_the_way_out():
         select.softmax_mean(wide, wide, values, bias, summation="separable")
     with pytest.raises(ValueError, match="and a mask"):
         select.softmax_mean(keys, keys, values, bias, causal=np.arange(50), summation="separable")
-    with pytest.raises(ValueError, match="needs a spread .* and a grid of at most 2e.07 entries"):
+    with pytest.raises(ValueError, match=r"needs a spread .* and a grid of at most 2e.07 entries"):
         select.softmax_mean(100 * keys, 100 * keys, values, bias, summation="separable")
     with pytest.raises(ValueError, match="its kernel is no exponential"):
         mf.SigmoidAttention(mf.Head.identity(2), summation="separable")
