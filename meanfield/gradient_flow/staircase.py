@@ -137,7 +137,7 @@ def staircase(start, beta, *, glue=1e-3, samples=60, scheme=Adaptive("DOP853", r
         stops = length * (1 - np.linspace(1, 0, samples) ** 2)
         run = simulate(field, mu, stops, space=SPHERE, scheme=scheme, progress=False)
         for before, after, state, arc in zip(run[:-1], run[1:], run[1:], np.diff(run.times), strict=True):
-            slow = np.logaddexp(-field.directions(before)[1], -field.directions(after)[1]) - np.log(2)
+            slow = _log_mean(-field.directions(before)[1], -field.directions(after)[1])
             logs.append(np.logaddexp(logs[-1], np.log(arc) + slow))
             levels.append(energy.level(state))
         arcs += list(begun + run.times[1:])
@@ -154,6 +154,12 @@ def staircase(start, beta, *, glue=1e-3, samples=60, scheme=Adaptive("DOP853", r
         len(mu) == 1,
         message,
     )
+
+
+def _log_mean(a, b):
+    """Logarithm of the mean of exp between a and b along a line: exact where the slowness is exponential in the arc."""
+    apart = abs(a - b)
+    return max(a, b) + (np.log(-np.expm1(-apart) / apart) if apart > 0 else 0.0)
 
 
 def _gaps(mu):
