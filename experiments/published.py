@@ -2,8 +2,8 @@
 
 S <- S + h (right-hand side), then eigenvalues below zero are set to 1e-14. A run converges when the Frobenius norm of
 the right-hand side is below ``low``, diverges when the trace is above ``high``; its result is the state before the last
-step. Scales are theirs: A = K^T Q / sqrt(d) for softmax and L2, whose G = K^T K is not scaled; A_h = K_h^T Q_h / sqrt(d/H)
-for heads made of rows; nothing for Sinkhorn. Arrays of matrices have the instances on their last axis: (d, d, n).
+step. Scales are theirs: A = K^T Q / sqrt(d) for softmax and L2, whose G = K^T K is not scaled; for heads made of rows
+A_h = K_h^T Q_h / sqrt(d / H); nothing for Sinkhorn. Arrays of matrices have instances on their last axis: (d, d, n).
 """
 
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from functools import partial
 
 import numpy as np
 
-#: How a run ends: at an equilibrium, with a large trace, or after the last iteration (BLEW_UP: the exact flow only).
-CONVERGED, DIVERGED, EXHAUSTED, BLEW_UP = 0, 1, 2, 3
+#: How a run ends: with a small right-hand side, with a large trace, or after the last iteration.
+CONVERGED, DIVERGED, EXHAUSTED = 0, 1, 2
 
 #: What an eigenvalue below zero is set to.
 FLOOR = 1e-14
@@ -174,7 +174,7 @@ def projected_euler(rate, start, *, step, low, high, max_iterations, watch=None)
         h, and the two stopping rules.
     max_iterations : int
     watch : callable, optional
-        ``watch(kept, S)`` is shown every state of the runs that go on.
+        ``watch(kept, S)`` is shown every state (m, d, d) of the runs that go on.
 
     Returns
     -------
@@ -185,7 +185,7 @@ def projected_euler(rate, start, *, step, low, high, max_iterations, watch=None)
     kept, S, clipped = np.arange(n), start.copy(), 0
     for iteration in range(max_iterations):
         if watch is not None:
-            watch(kept, S)
+            watch(kept, S.transpose(2, 0, 1))
         slope = rate(S, kept)
         moved = S + step * slope
         clipped += clip(moved)
@@ -204,7 +204,7 @@ def projected_euler(rate, start, *, step, low, high, max_iterations, watch=None)
 
 
 class Tracks:
-    """Remembers n runs coarsely: a state is kept when its coordinates have moved by ``spacing`` since the last one kept.
+    """Remembers n runs coarsely: a state is kept when its coordinates have moved by ``spacing`` since the last one.
 
     Parameters
     ----------
@@ -222,21 +222,23 @@ class Tracks:
         self.count = np.zeros(n, dtype=int)
         self.places = np.full((n, len(coordinates(np.eye(d)))), np.inf)
 
-    def __call__(self, kept, S):
-        S = np.moveaxis(S, -1, 0)
+    def __call__(self, ids, S):
+        """Note the states (m, d, d) of the runs ``ids``."""
         places = self.coordinates(S)
-        moved = ((places - self.places[kept]) ** 2).sum(axis=1) > self.spacing**2
-        rows = np.flatnonzero(moved & (self.count[kept] < self.states.shape[1] - 1))
+        moved = ((places - self.places[ids]) ** 2).sum(axis=1) > self.spacing**2
+        rows = np.flatnonzero(moved & (self.count[ids] < self.states.shape[1]))
         if len(rows):
-            ids = kept[rows]
-            self.states[ids, self.count[ids]] = S[rows]
-            self.places[ids] = places[rows]
-            self.count[ids] += 1
+            kept = ids[rows]
+            self.states[kept, self.count[kept]] = S[rows]
+            self.places[kept] = places[rows]
+            self.count[kept] += 1
 
     def ending_at(self, final):
-        """The tracks (n, k, d, d) with the ends (n, d, d) put behind them; short ones stay at their ends."""
-        length = self.count.max() + 1
-        states = np.where(
-            (np.arange(length) < self.count[:, None])[..., None, None], self.states[:, :length], final[:, None]
-        )
-        return states
+        """The tracks (n, k, d, d), each with its end from ``final`` (n, d, d) behind it, where short ones stay.
+
+        A track that has filled its room ends at the last state it had room for.
+        """
+        length = min(self.count.max() + 1, self.states.shape[1])
+        states = self.states[:, :length]
+        behind = np.arange(length) >= self.count[:, None]
+        return np.where(behind[..., None, None], final[:, None], states)

@@ -52,7 +52,7 @@ def redrawn(seed, accepted):
 
 
 def grid(points, half):
-    """Covariances of trace one on a grid of (stretch, tilt) in [-half, half]^2, those inside the cone, shape (n, 2, 2)."""
+    """Covariances of trace one on a grid of (stretch, tilt) in [-half, half]^2, inside the cone, shape (n, 2, 2)."""
     side = np.linspace(-half, half, points)
     u, w = (array.ravel() for array in np.meshgrid(side, side, indexing="ij"))
     inside = 1 - u**2 > w**2

@@ -1,8 +1,8 @@
 """The published histograms of limit ranks for K = -Q, beside what the exact flow does from the same draws.
 
 Counts are of eigenvalues above 0.1, as published. The scheme is published.projected_euler: 500 steps one by one, and
-then, since a step is now less than 1/500 of the time elapsed and differs little from the flow, the exact flow from there
-under the same stopping rules. ``--full`` takes every step instead.
+then, since a step is now less than 1/500 of the time elapsed and differs little from the flow, the exact flow from
+there under the same stopping rules. ``--full`` takes every step instead.
 """
 
 from functools import partial
@@ -18,7 +18,7 @@ from .published_draws import DRAWS, histogram_heads, histogram_starts
 from .stopped_flow import field_of, stopped_flow
 
 CLAIM = (
-    "The exact flow with K = -Q always ends at rank d - floor(d/2); the published counts below it come from an absolute "
+    "The exact flow with K = -Q always tends to rank d - floor(d/2); published counts below it come from an absolute "
     "threshold and from Euler steps that overshoot."
 )
 

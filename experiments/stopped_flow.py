@@ -4,14 +4,14 @@ S' = B(S) S + S B(S)^T, with B from the package's fields, by a Rosenbrock method
 each run: with random V many runs creep along a slow manifold, where explicit methods take tens of thousands of steps.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
 import meanfield as mf
 from meanfield.gaussian.batched import narrowed
-from meanfield.velocity import affine_on_gaussian
+from meanfield.velocity import SumField, affine_on_gaussian
 
 from .published import CONVERGED, DIVERGED, EXHAUSTED
 
@@ -137,7 +137,7 @@ class StoppedRuns:
     times: np.ndarray
 
 
-def stopped_flow(field, covariances, *, low, high, end, start=0.0, tolerance=TOLERANCE):
+def stopped_flow(field, covariances, *, low, high, end, start=0.0, tolerance=TOLERANCE, watch=None):
     """Integrate S' = B S + S B^T until |S'|_F = low, tr S = high or the end, whichever comes first.
 
     A rule met inside a step is located on the cubic that fits both ends of the step.
@@ -152,12 +152,19 @@ def stopped_flow(field, covariances, *, low, high, end, start=0.0, tolerance=TOL
         The times run from ``start`` to ``end``.
     tolerance : float
         Error of one step, relative to the largest entry of S.
+    watch : callable, optional
+        ``watch(ids, S)`` is shown the states (m, d, d) of all runs that go on, whenever some have moved.
 
     Returns
     -------
     StoppedRuns
+
+    Raises
+    ------
+    ArithmeticError
+        If a step falls to round-off, as it does at a pole before the trace has come to ``high``.
     """
-    n, d, _ = covariances.shape
+    n = len(covariances)
     final, status, times = covariances.copy(), np.full(n, EXHAUSTED), np.full(n, float(end))
     ids, S, t = np.arange(n), covariances.copy(), np.full(n, float(start))
     F = covariance_rate(field, S)
@@ -170,6 +177,8 @@ def stopped_flow(field, covariances, *, low, high, end, start=0.0, tolerance=TOL
             field, ids, S, F, t, step = narrowed(field, keep), ids[keep], S[keep], F[keep], t[keep], step[keep]
         if not len(ids):
             return StoppedRuns(final, status, times)
+        if watch is not None:
+            watch(ids, S)
         step = np.minimum(step, end - t)
         moved, error = rosenbrock(field, S, F, step)
         slope = covariance_rate(field, moved)
@@ -195,8 +204,7 @@ def stopped_flow(field, covariances, *, low, high, end, start=0.0, tolerance=TOL
 
 def rosenbrock(field, S, F, step):
     """One step of the method of order 4 with Shampine's coefficients: the new S and an estimate of its error."""
-    n, d, _ = S.shape
-    triangle = np.tril_indices(d)
+    triangle = np.tril_indices(S.shape[-1])
     inverse = np.linalg.inv(np.eye(len(triangle[0])) * (2 / step)[:, None, None] - jacobian(field, S, triangle))
 
     def whole(g):
@@ -235,3 +243,12 @@ def crossing(field, before, after, step, low, high):
         left, right = np.where(met, left, middle), np.where(met, middle, right)
     S = at(right)
     return np.where(norm(covariance_rate(field, S)) < low, CONVERGED, DIVERGED), right * step, S
+
+
+def hurried(field, factors):
+    """The field for n runs of which run i is faster by factors[i]: its V is larger by it."""
+    if isinstance(field, SumField):
+        return replace(field, fields=tuple(hurried(part, factors) for part in field.fields))
+    head, n = field.head, len(factors)
+    query, key = (np.broadcast_to(m, (n, *m.shape)) for m in (head.query, head.key))
+    return replace(field, head=mf.Head(query, key, factors[:, None, None] * head.value, scale=head.scale))
