@@ -123,7 +123,7 @@ assert not [name for name in ("matplotlib.pyplot", "tkinter", "_tkinter") if nam
 
 
 def test_no_display_is_needed_no_window_opened_and_no_setting_touched(figures, tmp_path):
-    """Case A26, in a fresh process told to use a window: without pyplot no figure can stay open."""
+    """In a fresh process told to use a window: without pyplot no figure can stay open."""
     environment = {name: value for name, value in os.environ.items() if name != "DISPLAY"}
     environment |= {"MPLBACKEND": "TkAgg", "PYTHONPATH": os.pathsep.join([str(ROOT), str(tmp_path / "code")])}
     command = [sys.executable, "-W", "error", "-c", FRESH, str(tmp_path / "results"), str(tmp_path / "out")]

@@ -1,4 +1,4 @@
-"""Every plot on a machine without a display: no window, no pyplot, no settings changed, fonts a journal takes (A26)."""
+"""Every plot on a machine without a display: no window, no pyplot, no settings changed, fonts a journal takes."""
 
 import os
 import subprocess
