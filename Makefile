@@ -16,6 +16,7 @@ PIP = if $(RUN) -m pip --version >/dev/null 2>&1; then pip="$(RUN) -m pip"; else
 DECLARED := setup.cfg pyproject.toml constraints.txt
 # Two test processes suit two cores; WORKERS=0 runs them in one, for a debugger.
 WORKERS ?= 2
+MEASURED := $(if $(filter-out 0,$(COVERAGE)),--cov=meanfield --cov-report=term --cov-fail-under=90)
 SIZE := $(if $(filter-out 0,$(QUICK)),--quick) $(if $(filter-out 0,$(FULL)),--full)
 
 .PHONY: help install experiments figures page gallery test test-all lint types models bench bench-full clean
@@ -43,11 +44,11 @@ page: .venv/.installed  ## two views of one layer, an interactive HTML file that
 gallery: page  ## all figures there is a record for, with claims and sources, as figures/out/index.html
 	@status=0; $(RUN) -m figures || status=$$?; $(RUN) -m figures.gallery || status=$$?; exit $$status
 
-test: .venv/.test  ## the tests, with line coverage of at least 90 %
-	@$(RUN) -m pytest -n $(WORKERS) --cov=meanfield --cov-report=term --cov-fail-under=90 $(ARGS)
+test: .venv/.test  ## the tests (COVERAGE=1: and line coverage of at least 90 %, in half as long again)
+	@$(RUN) -m pytest -n $(WORKERS) $(MEASURED) $(ARGS)
 
 test-all: .venv/.test .venv/.light .venv/.page .venv/.models  ## the tests with the light extras installed, so that none of theirs is skipped
-	@$(RUN) -m pytest -n $(WORKERS) --cov=meanfield --cov-report=term --cov-fail-under=90 $(ARGS)
+	@$(RUN) -m pytest -n $(WORKERS) $(MEASURED) $(ARGS)
 
 lint: .venv/.test  ## ruff
 	@$(RUN) -m ruff check .
