@@ -56,13 +56,16 @@ def descended(x, log_a, y, log_b, tolerance, max_iterations):
     f = np.zeros(len(x))
     while epsilon > 1:
         root, finer = np.sqrt(epsilon), max(1.0, epsilon / 4)
-        f, _ = _potential(x / root, log_a, y / root, log_b, f, *WARM_UP)
+        f, _ = potential(x / root, log_a, y / root, log_b, f, *WARM_UP)
         f, epsilon = f * (epsilon / finer), finer
-    return _potential(x, log_a, y, log_b, f, tolerance, max_iterations)
+    return potential(x, log_a, y, log_b, f, tolerance, max_iterations)
 
 
-def _potential(x, log_a, y, log_b, f, tolerance, max_iterations):
-    """The first potential and its last change: accelerated sweeps, then Newton's method where memory allows it."""
+def potential(x, log_a, y, log_b, f, tolerance, max_iterations):
+    """The first potential from a guess, and its last change: accelerated sweeps, then Newton's method where it fits.
+
+    Parameters and results as for `descended`, with the guess f, shape (n,).
+    """
 
     def sweep(f):
         return soft_minimum(x, y, log_b + soft_minimum(y, x, log_a + f))

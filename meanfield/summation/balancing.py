@@ -3,20 +3,23 @@
 Each product is one kernel sum without values. A symmetric kernel has one potential and takes averaged steps
 u <- u - (2/3) r with r = log(u-scaled marginal), which contract by 1/3 for every positive semi-definite kernel whatever
 the radius; any other kernel alternates rows and columns. Anderson mixing speeds both up. Where that crawls (large
-logits of another kind, close to an assignment problem) the potential is annealed, if a plan fits into memory.
+logits of another kind, close to an assignment problem) Newton's method takes over, from a blurred kernel down if need
+be, if a plan fits into memory.
 """
 
 from dataclasses import dataclass
 
 import numpy as np
 
-from .annealing import NEWTON_PAIRS, descended, soft_minimum
+from .annealing import NEWTON_PAIRS, descended, potential, soft_minimum
 from .select import softmax_mean
 
 #: Contracts best for a symmetric positive semi-definite kernel: errors shrink by |1 - theta (1 + lambda)|.
 AVERAGING = 2.0 / 3.0
-#: Products after which a potential that has not been found is annealed.
-PATIENCE = 200
+#: Products after which Newton's method takes over, for few tokens and per token: a step of it costs some n / 60.
+PATIENCE, PATIENCE_A_TOKEN = 60, 0.1
+#: Iterations that it may take from where the products ended, before annealing begins.
+POLISH = 50
 
 
 class NotConvergedError(ArithmeticError):
@@ -56,7 +59,7 @@ def balance(queries, keys, log_weights, *, symmetric, tolerance, max_products, s
     tolerance : float
         Largest accepted miss; the round-off of the logits, 8 eps k max|q| max|k|, is accepted where it is larger.
     max_products : int
-        Limit on kernel products (a plain sweep is two). Annealing is tried after 200 of them.
+        Limit on kernel products (a plain sweep is two), and on sweeps and Newton's steps after them.
     start : ndarray, shape (n,), optional
         A potential to start from, for instance that of an earlier time.
     summation : {"auto", "exact", "separable"}
@@ -78,42 +81,23 @@ def balance(queries, keys, log_weights, *, symmetric, tolerance, max_products, s
         return Balance(np.full(len(keys), np.nan), np.nan, 0)
     tolerance = max(tolerance, 8 * np.finfo(float).eps * reach)
     log_weights = log_weights - np.logaddexp.reduce(log_weights)
+    patience = max(PATIENCE, int(PATIENCE_A_TOKEN * len(keys)))
+    if len(keys) ** 2 > NEWTON_PAIRS or patience > max_products:
+        patience = max_products
 
-    def log_sums(left, right, potential):
-        bias = log_weights + potential
+    def log_sums(left, right, bias):
         return softmax_mean(left, right, None, bias, summation=summation, accuracy=tolerance / 10)[1]
 
-    if symmetric:
-
-        def residual(u):
-            return -AVERAGING * (u + log_sums(queries, keys, u))
-
-        # The fixed point of a kernel that is nothing but its diagonal; right at once for tokens far apart.
-        cold = -0.5 * np.einsum("ij,ij->i", queries, keys)
-        # Once the rows are made exact, the columns are off by up to twice what both were off by.
-        cost, factor, memory = 1, AVERAGING / 2, 5
-    else:
-
-        def residual(g):
-            step = -log_sums(keys, queries, -log_sums(queries, keys, g)) - g
-            return step - step.mean()
-
-        cold = np.zeros(len(keys))
-        cost, factor, memory = 2, 1.0, 8
-    annealing = len(keys) ** 2 <= NEWTON_PAIRS and max_products > PATIENCE
-    point, size, products = _anderson(
-        residual,
-        cold if start is None else start,
-        memory,
-        cost,
-        factor * tolerance,
-        PATIENCE if annealing else max_products,
-    )
-    if annealing and not size <= factor * tolerance:
-        point, size = _annealed(queries, keys, log_weights, largest, tolerance, (max_products - products) // 2)
-        factor, products = 1.0, max_products
+    iterate = _symmetric if symmetric else _alternating
+    point, size, products = iterate(queries, keys, log_weights, log_sums, start, tolerance, patience)
+    # No potential varies by more than its logits do: what has run away further has lost the digits to be judged by.
+    sane = np.ptp(point) <= 2 * reach + 1
+    if patience < max_products and not (sane and size <= tolerance):
+        guess = point - point.mean() if sane else np.zeros(len(point))
+        point, size = _sharpened(queries, keys, log_weights, guess, largest, tolerance, (max_products - products) // 2)
+        products, sane = max_products, True
     with np.errstate(over="ignore"):
-        miss = float(np.expm1(size / factor))
+        miss = float(np.expm1(size)) if sane else np.inf
     if not miss <= tolerance:
         raise NotConvergedError(
             f"Sinkhorn balancing missed its marginals by {miss:.3g} (max |marginal/weight - 1|) after {products} "
@@ -124,8 +108,34 @@ def balance(queries, keys, log_weights, *, symmetric, tolerance, max_products, s
     return Balance(point, miss, products)
 
 
-def _annealed(queries, keys, log_weights, largest, tolerance, max_iterations):
-    """The key potential by annealing, and the logarithm of its miss.
+def _symmetric(queries, keys, log_weights, log_sums, start, tolerance, max_products):
+    """Averaged steps of the one potential; the potential, the logarithm of its miss, and the products spent."""
+
+    def residual(u):
+        return -AVERAGING * (u + log_sums(queries, keys, log_weights + u))
+
+    # The fixed point of a kernel that is nothing but its diagonal; right at once for tokens far apart.
+    cold = -0.5 * np.einsum("ij,ij->i", queries, keys)
+    # Once the rows are made exact, the columns are off by up to twice what both were off by.
+    factor = AVERAGING / 2
+    first = cold if start is None else start
+    point, size, products = _anderson(residual, first, 5, 1, factor * tolerance, max_products)
+    return point, size / factor, products
+
+
+def _alternating(queries, keys, log_weights, log_sums, start, tolerance, max_products):
+    """Rows and columns in turn; the key potential, the logarithm of its miss, and the products spent."""
+
+    def residual(g):
+        step = -log_sums(keys, queries, log_weights - log_sums(queries, keys, log_weights + g)) - g
+        return step - step.mean()
+
+    first = np.zeros(len(keys)) if start is None else start
+    return _anderson(residual, first, 8, 2, tolerance, max_products)
+
+
+def _sharpened(queries, keys, log_weights, guess, largest, tolerance, max_iterations):
+    """The key potential by Newton's method from a guess, else by annealing, and the logarithm of its miss.
 
     Both sides are centred and scaled to one size, so that <q, k> = |x|^2 + |y|^2 - |x - y|^2 up to terms in q or k
     alone, which belong to the potentials.
@@ -133,9 +143,12 @@ def _annealed(queries, keys, log_weights, largest, tolerance, max_iterations):
     stretch, middle = np.sqrt(largest[1] / largest[0]), queries.mean(axis=0)
     x = (queries - middle) * (stretch / np.sqrt(2))
     y = (keys - keys.mean(axis=0)) / (stretch * np.sqrt(2))
-    f, change = descended(x, log_weights, y, log_weights, tolerance, max_iterations)
-    g = soft_minimum(y, x, log_weights + f)
-    return g - np.einsum("ij,ij->i", y, y) - keys @ middle, float(np.ptp(change))
+    moved = np.einsum("ij,ij->i", y, y) + keys @ middle
+    f = soft_minimum(x, y, log_weights + guess + moved)
+    f, change = potential(x, log_weights, y, log_weights, f, tolerance, min(POLISH, max_iterations))
+    if not np.ptp(change) <= tolerance:
+        f, change = descended(x, log_weights, y, log_weights, tolerance, max_iterations)
+    return soft_minimum(y, x, log_weights + f) - moved, float(np.ptp(change))
 
 
 def _anderson(residual, point, memory, cost, tolerance, max_products):

@@ -281,3 +281,15 @@ def test_the_columns_of_a_symmetric_kernel_keep_the_tolerance_too(seed):
     field = SinkhornAttention(Head(-10 * np.eye(2), np.eye(2), np.eye(2)), tolerance=1e-8)
     miss = np.abs(field.matrix(0.0, tokens, Measure(tokens)).sum(axis=0) - 1).max()
     assert miss <= 1.01e-8
+
+
+@pytest.mark.parametrize("n", [3, 4])
+def test_what_is_called_balanced_is_balanced_however_the_iteration_ran(n):
+    # Accelerated potentials may run away to where no digit is left, and then look as if they stood still.
+    rng = np.random.default_rng(n)
+    for _ in range(30):
+        tokens = rng.standard_normal((n, 2))
+        field = SinkhornAttention(Head(1e4 * rng.standard_normal((2, 2)), np.eye(2), np.eye(2)))
+        P = field.matrix(0.0, tokens, Measure(tokens))
+        # The round-off of logits up to 5e5, twice.
+        assert P.sum(axis=0) == pytest.approx(np.ones(n), abs=4e-9)
