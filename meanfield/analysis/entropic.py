@@ -37,7 +37,7 @@ def sinkhorn_divergence(mu, nu, *, epsilon, tolerance=1e-9, max_iterations=5000)
     tolerance : float
         Allowed logarithm of a marginal's relative error.
     max_iterations : int
-        Sweeps allowed for each of the three costs (at this epsilon; larger ones, on the way down, take up to 20
+        Sweeps allowed for each of the three costs (at this epsilon; larger ones, on the way down, take up to 60
         each). Plans of up to 16 million entries are finished by Newton's method, which is then what is counted.
 
     Raises
