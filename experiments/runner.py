@@ -32,6 +32,7 @@ def parser(names):
     size.add_argument("--quick", action="store_true", help="few and small cases")
     size.add_argument("--full", action="store_true", help="the largest cases")
     result.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="worker processes")
+    result.add_argument("--backend", default="loky", metavar="NAME", help="loky, dask, ray, dask:ADDRESS, ray:ADDRESS")
     result.add_argument("--seed", type=int, default=0, metavar="S", help="root of every case's random numbers")
     result.add_argument("--out", type=Path, default=Path("experiments/results"), metavar="DIR", help="for the records")
     result.add_argument("--no-resume", action="store_true", help="compute again what is already there")
@@ -122,6 +123,7 @@ def run_all(experiments, names, options):
         partial(run_case, dict(experiments)),
         cases,
         jobs=options.jobs,
+        backend=options.backend,
         seed=options.seed,
         store=store,
         resume=not options.no_resume,
