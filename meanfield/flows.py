@@ -47,6 +47,8 @@ class ParticleFlow:
             )
         if not isinstance(self.start, Measure):
             raise ValueError(f"start must be a Measure; got {type(self.start).__name__}. Use Measure(points).")
+        if not isinstance(self.space, Euclidean | Sphere | Positioned):
+            raise ValueError(f"space must be Euclidean(), Sphere(radius) or Positioned(...); got {self.space!r}.")
         space = self.space
         if self.start.has_positions and not isinstance(space, Positioned):
             space = Positioned(space)

@@ -67,8 +67,9 @@ START = (
     Option("tokens", whole, "number of tokens to draw (default 64)", metavar="N"),
     Option("spread", positive, "size of the law: half side, standard deviation or radius (default 1)", metavar="R"),
     Option("seed", partial(number, at_least=0, integer=True), "seed of the draw (default 0)", metavar="K"),
-    Option("columns", values.names, "columns of a .csv file that are the coordinates", metavar="A,B"),
-    Option("normalise", values.switch, "divide weights of a file by their sum", False, None),
+    Option("columns", values.names, "columns of a .csv file that are the coordinates (default: all but weight and "
+           "position)", metavar="A,B"),
+    Option("normalise", values.switch, "divide the weights of a file (column weight) by their sum", False, None),
     Option("space", values.one_of(SPACES), "euclidean (default) or sphere", "euclidean", "SPACE"),
     Option("radius", positive, "radius of the sphere (default 1)", metavar="R"),
     Option("retract", values.switch, "scale the start onto the sphere", False, None),

@@ -83,7 +83,9 @@ def _start(problem):
         return f"Gaussian with the moments of {origin['moments']}" if "moments" in origin else "Gaussian"
     drawn = origin.get("file") or f"{origin['law']}, spread {origin['spread']:g}, seed {origin['seed']}"
     space = f", on the sphere of radius {problem.space.radius:g}" if isinstance(problem.space, Sphere) else ""
-    return f"{len(problem.start)} tokens, {drawn}{space}"
+    weights = problem.start.weights
+    kind = "" if "file" not in origin else ", equal weights" if np.ptp(weights) == 0 else ", weighted"
+    return f"{len(problem.start)} tokens, d = {problem.dimension}{kind}, {drawn}{space}"
 
 
 def ending(run):

@@ -1,5 +1,6 @@
 """Sweeps: a grid, zipped lists or a sampled design of problems from a TOML file, in parallel, kept as they finish."""
 
+import hashlib
 import itertools
 from dataclasses import dataclass
 from functools import partial
@@ -56,6 +57,9 @@ COMMANDS = {
     "gaussian": (*options.HEAD, *options.LAW, *options.RUN),
 }
 
+#: Key of a case under which the digests of its files stand.
+FILES = "contents of files"
+
 SWEEP = (
     options.Option("jobs", options.whole, "cases at a time (default 1)", 1, "N"),
     options.Option("backend", values.text, "loky, dask, ray, dask:ADDRESS or ray:ADDRESS", "loky", "NAME"),
@@ -102,7 +106,7 @@ class SweepTask:
 
     def problem(self, case, rng=None):
         """The problem of a case; without a ``seed`` of its own its start is drawn from the case's generator."""
-        taken = {key: value for key, value in case.items() if key != "replica"}
+        taken = {key: value for key, value in case.items() if key not in ("replica", FILES)}
         settings = options.settings_of_table(self.path, taken, COMMANDS[self.command])
         name = settings.get("attention")
         if not isinstance(name, str):
@@ -181,11 +185,20 @@ def read_sweep(path, gap=None):
         case = dict(whole)
         for point in points:
             case |= point
-        cases.append(case)
+        cases.append(case | _contents_of_files(path, case))
     task = SweepTask(str(path), command, gap)
     for case in cases:
         task.problem(case)
     return task, cases, varying
+
+
+def _contents_of_files(path, case):
+    """Digests of the token files and matrices that a case names: a case is another one when they change."""
+    words = [value for value in case.values() if isinstance(value, str)]
+    named = [word for word in words if Path(word).suffix.lower() in options.READERS]
+    found = {name: Path(path).parent / name for name in named}
+    digests = {name: hashlib.sha256(file.read_bytes()).hexdigest() for name, file in found.items() if file.is_file()}
+    return {FILES: digests} if digests else {}
 
 
 def _grid(path, grid):
@@ -250,5 +263,6 @@ def _report(results, varying):
     rows = summary_rows(results)
     columns = [*varying, *(name for name in shown if any(row.get(name) is not None for row in rows))]
     lines = table([["case", *columns], *([k, *(row.get(name) for name in columns)] for k, row in enumerate(rows))])
+    loaded = sum(row["status"] == "loaded" for row in rows)
     failed = [f"case {k} failed: {row['message']}" for k, row in enumerate(rows) if row["status"] == "failed"]
-    return [*lines, "", f"{len(rows)} cases, {len(failed)} failed", *failed]
+    return [*lines, "", f"{len(rows)} cases, {loaded} of them from the store, {len(failed)} failed", *failed]

@@ -12,7 +12,7 @@ from .values import existing_file, load_npy
 
 #: What the arrays of an archive and the columns of a table are called; the first name is the one we write.
 POINTS = ("points", "tokens", "x")
-WEIGHTS = ("weights", "weight")
+WEIGHTS = ("weights", "weight", "masses", "mass")
 POSITIONS = ("positions", "position")
 
 
@@ -67,6 +67,10 @@ def read_tokens(label, name, *, columns=None, normalise=False):
 
 def _probabilities(name, weights, normalise):
     if weights is None:
+        if normalise:
+            raise ValueError(
+                f"--normalise needs weights; {name} has none. Call their column or array {' or '.join(WEIGHTS)}."
+            )
         return None
     total = weights.sum()
     if (weights < 0).any() or total <= 0:
@@ -98,6 +102,12 @@ def _from_npz(label, name, columns):
         ) from error
     if arrays is None:
         return _from_record(label, load_record(path))
+    unread = sorted(set(arrays) - {*POINTS, *WEIGHTS, *POSITIONS})
+    if unread and len(arrays) > 1:
+        raise ValueError(
+            f"{label} must hold known arrays ({', '.join((*POINTS, *WEIGHTS, *POSITIONS))}); {path} also holds "
+            f"{', '.join(unread)}. Save it as np.savez(path, points=x, weights=w)."
+        )
     found = {key: next((arrays[name] for name in known if name in arrays), None)
              for key, known in (("points", POINTS), ("weights", WEIGHTS), ("positions", POSITIONS))}  # fmt: skip
     if found["points"] is None and len(arrays) == 1:
@@ -178,6 +188,9 @@ def _roles(path, header, width, columns):
         points = [header.index(column) for column in columns]
     if not points:
         raise ValueError(f"{path} must have a column of coordinates; got {header}.")
+    both = [header[k] for k in points if [k] in sides.values()]
+    if both:
+        raise ValueError(f"--columns must name coordinates; {', '.join(both)} of {path} is none. Leave it out.")
     return {"points": points, **sides}
 
 

@@ -55,7 +55,7 @@ def test_a_sweep_is_kept_summed_up_and_continued_with_the_same_bits(written, tmp
     store, out = tmp_path / "store", tmp_path / "summary.csv"
     assert main(["sweep", path, "--store", str(store), "--out", str(out)]) == 0
     printed = capsys.readouterr().out
-    assert "24 cases, 0 failed" in printed
+    assert "24 cases, 0 of them from the store, 0 failed" in printed
     rows = list(csv.DictReader(out.read_text().splitlines()))
     assert len(rows) == 24
     assert {row["outcome"] for row in rows} == {"FINISHED"}
@@ -70,6 +70,18 @@ def test_a_sweep_is_kept_summed_up_and_continued_with_the_same_bits(written, tmp
     assert main(["sweep", path, "--store", str(other), "--jobs", "2", "--quiet"]) == 0
     for record in other.glob("*.npz"):
         np.testing.assert_array_equal(load_record(record).arrays["last_points"], before[record.name][1])
+
+
+def test_a_case_is_computed_again_when_its_file_of_tokens_changes(written, tmp_path, capsys):
+    tokens = tmp_path / "tokens.csv"
+    tokens.write_text("x,y\n0,0\n1,0\n")
+    path = written('attention = "softmax"\nstart = "tokens.csv"\ntimes = 1\n[grid]\nbeta = [1]\n')
+    command = ["sweep", path, "--store", str(tmp_path / "store")]
+    assert main(command) == main(command) == 0
+    assert "1 cases, 1 of them from the store" in capsys.readouterr().out
+    tokens.write_text("x,y\n0,0\n2,0\n")
+    assert main(command) == 0
+    assert "1 cases, 0 of them from the store" in capsys.readouterr().out
 
 
 def test_replicas_start_apart_and_a_stated_seed_holds_for_all(written):
