@@ -66,15 +66,15 @@ RUNS = (
 
 
 def cases(quick):
-    """All published runs; fewer starts and steps when quick, at most 20 x 20 starts unless --full."""
+    """All published runs; fewer starts and steps when quick, at most 16 x 16 starts unless --full."""
     result = []
     for picture, variant, heads, step, other in RUNS:
         points, half, low, view = PICTURES[picture]
-        points = min(points, 6 if quick else points if full_size() else 20)
+        points = min(points, 5 if quick else points if full_size() else 16)
         case = {"picture": picture, "variant": variant, "heads": heads, "step": step, "points": points, "half": half}
         case |= {"low": low, "high": 1e3, "iterations": 50_000, "view": view, "moved_starts": False}
         case |= other
-        result.append(case | {"iterations": min(case["iterations"], 6000 if quick else case["iterations"])})
+        result.append(case | {"iterations": min(case["iterations"], 3000 if quick else case["iterations"])})
     return result
 
 
@@ -98,7 +98,7 @@ def run(case, rng):
     seen = [watcher(case["view"], len(starts)) for _ in range(2)]
     first = starts.transpose(1, 2, 0)
     if case["moved_starts"]:
-        first = first + case["step"] * rate_of("softmax", query, key, value)(first, np.arange(len(starts)))
+        first = first + case["step"] * rate_of("softmax", query, key, value)(first)
     scheme = projected_euler(
         rate, first, step=case["step"], max_iterations=case["iterations"], watch=seen[0], **rules
     )

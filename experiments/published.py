@@ -6,6 +6,7 @@ step. Scales are theirs: A = K^T Q / sqrt(d) for softmax and L2, whose G = K^T K
 A_h = K_h^T Q_h / sqrt(d / H); nothing for Sinkhorn. Arrays of matrices have instances on their last axis: (d, d, n).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -16,6 +17,12 @@ CONVERGED, DIVERGED, EXHAUSTED = 0, 1, 2
 
 #: What an eigenvalue below zero is set to.
 FLOOR = 1e-14
+
+#: States that are shown to a watch one by one.
+EVERY_STEP = 200
+
+#: Matrices so few that finding their eigenvalues costs no more than finding out whether that is needed.
+FEW = 16
 
 
 def product(a, b):
@@ -100,45 +107,65 @@ def small_root(a):
     return root / np.sqrt(p + s + 2 * det)
 
 
-def rate_of(variant, query, key, value, heads=1):
-    """The authors' right-hand side for heads (r, d) or (r, d, n) and values (d, d) or (d, d, n).
+@dataclass(frozen=True, eq=False)
+class Rate:
+    """The authors' right-hand side S -> dS/dt for some instances.
 
-    Returns
-    -------
-    callable
-        ``rate(S, kept)`` with S (d, d, m) and ``kept`` (m,) the numbers of the instances that S belongs to.
+    Parameters
+    ----------
+    formula : callable
+        ``formula(S, Q, K, V)``.
+    matrices : list of ndarray
+        Q, K, V with instances on the last axis, or one for all of them.
     """
+
+    formula: Callable
+    matrices: list
+
+    def __call__(self, S):
+        """dS/dt, shape (d, d, n)."""
+        return self.formula(S, *self.matrices)
+
+    def take(self, rows):
+        """The right-hand side of some instances only."""
+        return Rate(self.formula, [m if m.shape[-1] == 1 else m[..., rows] for m in self.matrices])
+
+
+def rate_of(variant, query, key, value, heads=1):
+    """The `Rate` of a variant for heads (r, d) or (r, d, n) and values (d, d) or (d, d, n)."""
     matrices = [np.asarray(m, dtype=float) for m in (query, key, value)]
-    matrices = [m[..., None] if m.ndim == 2 else m for m in matrices]
     formula = {
         "softmax": softmax_rate,
         "l2": l2_rate,
         "sinkhorn": sinkhorn_rate,
         "multihead": partial(multihead_rate, heads=heads),
     }[variant]
-
-    def rate(S, kept):
-        return formula(S, *(m if m.shape[-1] == 1 else m[..., kept] for m in matrices))
-
-    return rate
+    return Rate(formula, [m[..., None] if m.ndim == 2 else np.ascontiguousarray(m) for m in matrices])
 
 
 def clip(S):
     """Set eigenvalues below zero to 1e-14, in place; matrices without any are left alone. Returns how many had one."""
+    doubtful = np.arange(S.shape[-1])
+    if len(doubtful) > FEW:
+        doubtful = np.flatnonzero(~(smallest_pivots(S) > 0))
+        if not len(doubtful):
+            return 0
+    values, vectors = np.linalg.eigh(S[..., doubtful].transpose(2, 0, 1))
+    rows = np.flatnonzero(values[:, 0] < 0)
+    if len(rows):
+        values, vectors = np.where(values[rows] < 0, FLOOR, values[rows]), vectors[rows]
+        S[..., doubtful[rows]] = ((vectors * values[:, None, :]) @ vectors.transpose(0, 2, 1)).transpose(1, 2, 0)
+    return len(rows)
+
+
+def smallest_pivots(S):
+    """The smallest pivot of each matrix (d, d, n): if it is above zero, so are all eigenvalues, at a tenth the cost."""
     pivots, rest = [S[0, 0]], S
     with np.errstate(divide="ignore", invalid="ignore"):
         while len(rest) > 1:
             rest = rest[1:, 1:] - rest[1:, :1] * (rest[:1, 1:] / pivots[-1])
             pivots.append(rest[0, 0])
-        # A matrix whose pivots are all positive has no eigenvalue below zero; only the others are worth an eigh.
-        doubtful = np.flatnonzero(~(np.minimum.reduce(pivots) > 0))
-    if not len(doubtful):
-        return 0
-    values, vectors = np.linalg.eigh(S[..., doubtful].transpose(2, 0, 1))
-    wrong = values < 0
-    clipped = (vectors * np.where(wrong, FLOOR, values)[:, None, :]) @ vectors.transpose(0, 2, 1)
-    S[..., doubtful] = clipped.transpose(1, 2, 0)
-    return int(wrong.any(axis=1).sum())
+        return np.minimum.reduce(pivots)
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,14 +194,13 @@ def projected_euler(rate, start, *, step, low, high, max_iterations, watch=None)
 
     Parameters
     ----------
-    rate : callable
-        From `rate_of`.
+    rate : Rate
     start : ndarray, shape (d, d, n)
     step, low, high : float
         h, and the two stopping rules.
     max_iterations : int
     watch : callable, optional
-        ``watch(kept, S)`` is shown every state (m, d, d) of the runs that go on.
+        ``watch(kept, S)`` is shown states (m, d, d) of the runs that go on: EVERY_STEP of them, then every tenth.
 
     Returns
     -------
@@ -184,9 +210,10 @@ def projected_euler(rate, start, *, step, low, high, max_iterations, watch=None)
     status, iterations, final = np.full(n, EXHAUSTED), np.full(n, max_iterations), start.copy()
     kept, S, clipped = np.arange(n), start.copy(), 0
     for iteration in range(max_iterations):
-        if watch is not None:
+        # Later steps are small, and looking at one costs as much as taking it.
+        if watch is not None and (iteration < EVERY_STEP or iteration % 10 == 0):
             watch(kept, S.transpose(2, 0, 1))
-        slope = rate(S, kept)
+        slope = rate(S)
         moved = S + step * slope
         clipped += clip(moved)
         small = np.einsum("ijn,ijn->n", slope, slope) < low**2
@@ -195,7 +222,7 @@ def projected_euler(rate, start, *, step, low, high, max_iterations, watch=None)
             gone = kept[ended]
             status[gone] = np.where(small[ended], CONVERGED, DIVERGED)
             iterations[gone], final[..., gone] = iteration, S[..., ended]
-            kept, moved = kept[~ended], moved[..., ~ended]
+            rate, kept, moved = rate.take(~ended), kept[~ended], moved[..., ~ended]
             if not len(kept):
                 break
         S = moved

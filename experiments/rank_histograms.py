@@ -34,15 +34,15 @@ SETTINGS = {
 HIGH, THRESHOLD = 1e3, 0.1
 
 #: Steps after which a run that is to diverge usually has, and steps taken one by one unless --full.
-PROBE, ONE_BY_ONE = 64, 500
+PROBE, ONE_BY_ONE = 24, 500
 
-#: Draws (Q, V) that are taken to their ends together once one has failed late, which moves the starts of all later
-#: ones; and starts that are tried at once for a draw that has failed.
-TOGETHER, INSIST = 34, 8
+#: Draws (Q, V) that are taken to their ends together after one has failed late, which moves the starts of all later
+#: ones (twice as many each time that none does); and starts that are tried at once for a draw that has failed.
+TOGETHER, INSIST = 12, 6
 
 
 def cases(quick):
-    """Two variants, V = I and random V, d = 3, 4, 5; all 100 draws, or the first 25."""
+    """Two variants, V = I and random V, d = 3, 4, 5; all 100 draws, or the first 12."""
     return [
         {
             "variant": variant,
@@ -52,7 +52,7 @@ def cases(quick):
             "low": low,
             "iterations": iterations,
             "one_by_one": iterations if full_size() else ONE_BY_ONE,
-            "draws": 25 if quick else DRAWS,
+            "draws": 12 if quick else DRAWS,
         }
         for (variant, value), (steps, low, iterations) in SETTINGS.items()
         for k, d in enumerate((3, 4, 5))
@@ -82,7 +82,7 @@ def run(case, rng):
     followed = np.sort(np.concatenate([np.flatnonzero(converged), first_failures]))
     which, start = attempts[followed, 0], starts[attempts[followed, 1]]
     field = field_of(case["variant"], query[which], -query[which], value[which])
-    exact = stopped_flow(field, start, low=case["low"], high=np.inf, end=1e8)
+    exact = stopped_flow(field, start, low=case["low"], high=np.inf, end=1e8, tolerance=1e-6)
     result = {
         "published": counts(ranks[kept], d),
         "dropped": counts(ranks[converged & ~kept], d),
@@ -118,7 +118,7 @@ def published_runs(case, query, value, starts, draws, first, last):
         own = draws[going]
         field = field_of(case["variant"], query[own], -query[own], value[own])
         times = {"start": stepped * case["step"], "end": last * case["step"]}
-        rest = stopped_flow(field, finals[going], tolerance=1e-6, **rules, **times)
+        rest = stopped_flow(field, finals[going], tolerance=1e-5, **rules, **times)
         finals[going], status[going] = rest.final, rest.status
     return finals, status
 
@@ -147,13 +147,14 @@ def follow_published(scheme, draws):
         used = late[0] + 1 if len(late) else len(pairs)
         log.append((pairs[:used], status[:used], ends[:used]))
         draw, start = pairs[used - 1] + (int(not len(late)), 1)
+        together = TOGETHER if len(late) else 2 * together
         while len(late) and log[-1][1][-1] != CONVERGED:
             # A draw that has failed late tends to do so again: several starts at once until one converges.
             pairs = np.column_stack([np.full(INSIST, draw), start + np.arange(INSIST)])
             ends, status = scheme(*pairs.T, None)
             used = first_true(status == CONVERGED, INSIST - 1) + 1
             log.append((pairs[:used], status[:used], ends[:used]))
-            draw, start, together = draw + int(status[used - 1] == CONVERGED), start + used, TOGETHER
+            draw, start = draw + int(status[used - 1] == CONVERGED), start + used
     pairs, status, ends = (np.concatenate(parts) for parts in zip(*log, strict=True))
     return np.column_stack([pairs, status]), ends
 
@@ -173,15 +174,15 @@ def look_ahead(scheme, draw, start, stop):
         used = first_true(diverged, len(rows) - 1) + 1
         pairs.append(plan[:used])
         early.append(diverged[:used])
-        draw, start = draw + used, start + used
+        draw, start, tried = draw + used, start + used, INSIST
         while early[-1][-1]:
-            # The same draw with the next starts, several at once until one does not diverge.
-            plan = np.column_stack([np.full(INSIST, rows[used - 1]), start + np.arange(INSIST)])
+            # The same draw with the next starts, ever more at once until one does not diverge.
+            plan = np.column_stack([np.full(tried, rows[used - 1]), start + np.arange(tried)])
             diverged = scheme(*plan.T, PROBE)[1] == DIVERGED
-            count = first_true(~diverged, INSIST - 1) + 1
+            count = first_true(~diverged, tried - 1) + 1
             pairs.append(plan[:count])
             early.append(diverged[:count])
-            start += count
+            start, tried = start + count, min(2 * tried, 64)
     return np.concatenate(pairs), np.concatenate(early)
 
 

@@ -69,9 +69,17 @@ def field_of(variant, query, key, value, heads=1):
     return attention(mf.Head(query / np.sqrt(d), key, value))
 
 
-def covariance_rate(field, S):
+def drift(field, S):
+    """B, shape (n, d, d); for L2 without the square root of S, smooth where a stage is a rounding outside the cone."""
+    if isinstance(field, mf.L2Attention):
+        head = field.head
+        return 2 * head.value @ np.linalg.solve(np.eye(S.shape[-1]) + 2 * S @ head.G, S @ head.A)
+    return affine_on_gaussian(field, 0.0, Law(S)).matrix
+
+
+def covariance_rate(field, S, B=None):
     """dS/dt = B S + S B^T, shape (n, d, d)."""
-    half = affine_on_gaussian(field, 0.0, Law(S)).matrix @ S
+    half = (drift(field, S) if B is None else B) @ S
     return half + np.swapaxes(half, -1, -2)
 
 
@@ -87,13 +95,12 @@ def response(field, S):
     return None
 
 
-def jacobian(field, S, triangle):
-    """Derivative of the lower triangle of dS/dt by the lower triangle of S, shape (n, m, m)."""
+def jacobian(field, S, B, triangle):
+    """Derivative of the lower triangle of dS/dt by the lower triangle of S, shape (n, m, m), given B at S."""
     n, d, _ = S.shape
     pairs = response(field, S)
     if pairs is None:
         return differences(field, S, triangle)
-    B = affine_on_gaussian(field, 0.0, Law(S)).matrix
     by_entry = np.einsum("nik,jl->nijkl", B, np.eye(d))
     for P, N in pairs:
         by_entry += P.reshape(-1, d, 1, d, 1) * np.swapaxes(N @ S, -1, -2).reshape(n, 1, d, 1, d)
@@ -167,21 +174,24 @@ def stopped_flow(field, covariances, *, low, high, end, start=0.0, tolerance=TOL
     n = len(covariances)
     final, status, times = covariances.copy(), np.full(n, EXHAUSTED), np.full(n, float(end))
     ids, S, t = np.arange(n), covariances.copy(), np.full(n, float(start))
-    F = covariance_rate(field, S)
+    B = drift(field, S)
+    F = covariance_rate(field, S, B)
     step = np.minimum(0.01 * norm(S) / np.maximum(norm(F), np.finfo(float).tiny), end - start)
     gone = norm(F) < low
     status[gone], times[gone] = CONVERGED, start
     while True:
         if gone.any():
             keep = np.flatnonzero(~gone)
-            field, ids, S, F, t, step = narrowed(field, keep), ids[keep], S[keep], F[keep], t[keep], step[keep]
+            field = narrowed(field, keep)
+            ids, S, B, F, t, step = (array[keep] for array in (ids, S, B, F, t, step))
         if not len(ids):
             return StoppedRuns(final, status, times)
         if watch is not None:
             watch(ids, S)
         step = np.minimum(step, end - t)
-        moved, error = rosenbrock(field, S, F, step)
-        slope = covariance_rate(field, moved)
+        moved, error = rosenbrock(field, S, B, step)
+        drift_there = drift(field, moved)
+        slope = covariance_rate(field, moved, drift_there)
         size = tolerance * np.maximum(np.abs(S), np.abs(moved)).max(axis=(1, 2))
         miss = np.abs(error).max(axis=(1, 2)) / size
         good = np.isfinite(slope).all(axis=(1, 2)) & (miss <= 1)
@@ -192,7 +202,7 @@ def stopped_flow(field, covariances, *, low, high, end, start=0.0, tolerance=TOL
             code, when, where = crossing(own, (S[rows], F[rows]), (moved[rows], slope[rows]), step[rows], low, high)
             status[ids[rows]], times[ids[rows]], final[ids[rows]] = code, t[rows] + when, where
         t = np.where(good, t + step, t)
-        S, F = np.where(good[:, None, None], moved, S), np.where(good[:, None, None], slope, F)
+        S, B, F = (np.where(good[:, None, None], *pair) for pair in ((moved, S), (drift_there, B), (slope, F)))
         ended = good & ~met & (t >= end * (1 - 1e-14))
         final[ids[ended]] = S[ended]
         factor = np.clip(0.9 * np.where(miss > 0, miss, 1e-12) ** -0.25, 0.2, 4.0)
@@ -202,10 +212,10 @@ def stopped_flow(field, covariances, *, low, high, end, start=0.0, tolerance=TOL
         gone = met | ended
 
 
-def rosenbrock(field, S, F, step):
+def rosenbrock(field, S, B, step):
     """One step of the method of order 4 with Shampine's coefficients: the new S and an estimate of its error."""
     triangle = np.tril_indices(S.shape[-1])
-    inverse = np.linalg.inv(np.eye(len(triangle[0])) * (2 / step)[:, None, None] - jacobian(field, S, triangle))
+    inverse = np.linalg.inv(np.eye(len(triangle[0])) * (2 / step)[:, None, None] - jacobian(field, S, B, triangle))
 
     def whole(g):
         result = np.empty_like(S)
@@ -217,7 +227,7 @@ def rosenbrock(field, S, F, step):
         right = slope[:, *triangle] + sum(c * g for c, g in earlier) / step[:, None]
         return np.einsum("nij,nj->ni", inverse, right)
 
-    g1 = solved(F)
+    g1 = solved(covariance_rate(field, S, B))
     g2 = solved(covariance_rate(field, S + whole(2 * g1)), (-8, g1))
     slope = covariance_rate(field, S + whole(48 / 25 * g1 + 6 / 25 * g2))
     g3 = solved(slope, (372 / 25, g1), (12 / 5, g2))
@@ -236,7 +246,7 @@ def crossing(field, before, after, step, low, high):
         return S0 * (1 + 2 * x) * (1 - x) ** 2 + S1 * x**2 * (3 - 2 * x) + inner
 
     left, right = np.zeros(len(S0)), np.ones(len(S0))
-    for _ in range(40):
+    for _ in range(20):
         middle = (left + right) / 2
         S = at(middle)
         met = (norm(covariance_rate(field, S)) < low) | (np.trace(S, axis1=1, axis2=2) > high)

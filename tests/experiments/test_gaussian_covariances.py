@@ -62,7 +62,7 @@ def test_published_l2_runs_to_zero_start_where_the_softmax_run_left_the_grid():
     arrays = run(case("zero", "l2", iterations=3), None)
     query, key, value = DRAWS["zero"]()
     starts = arrays["starts"].transpose(1, 2, 0)
-    slope = rate_of("softmax", query, key, value)(starts, np.arange(starts.shape[-1]))
+    slope = rate_of("softmax", query, key, value)(starts)
     np.testing.assert_allclose(arrays["published"][:, 0], (starts + 0.3 * slope).transpose(2, 0, 1), atol=1e-6)
     np.testing.assert_allclose(arrays["exact"][:, 0], arrays["starts"], atol=1e-6)
 
