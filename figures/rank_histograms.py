@@ -49,7 +49,7 @@ def title(study):
     converged = sum(int((run["exact_status"] == 0).sum()) for run in study.arrays)
     return (
         "Every limit has rank $d - \\lfloor d/2 \\rfloor$ (triangle); the threshold and Euler steps show lower ones\n"
-        f"{failed} published runs diverge or do not finish; the exact flow converges in {converged} of {followed} runs"
+        f"{failed} published runs diverge or go on; the exact flow converges in {converged} of {followed} followed"
     )
 
 
