@@ -2,8 +2,13 @@
 
 import argparse
 import importlib
+import os
+import signal
 import sys
 import traceback
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 
 from tqdm import tqdm
@@ -13,6 +18,9 @@ from meanfield.sweeps.studies import load_study, table
 from . import FIGURES
 from .style import save_figure, style
 
+#: Up to so many figures are drawn in this process: workers take longer to start.
+FEW = 4
+
 
 def parser(names):
     """The command line."""
@@ -20,6 +28,7 @@ def parser(names):
     result.add_argument("names", nargs="*", metavar="NAME", help=f"default: all with a record ({', '.join(names)})")
     result.add_argument("--results", type=Path, default=Path("experiments/results"), help="folder of the records")
     result.add_argument("--out", type=Path, default=Path("figures/out"), help="folder for the figures")
+    result.add_argument("--jobs", type=int, default=os.cpu_count(), metavar="N", help="worker processes")
     return result
 
 
@@ -58,6 +67,27 @@ def attempt(name, module, results, out):
         return (*row, ""), f"{name}: {type(error).__name__}: {error}"
 
 
+@contextmanager
+def workers(jobs, count):
+    """A map that keeps its order: over worker processes, or in this one where there is little to draw."""
+    if jobs <= 1 or count <= FEW:
+        yield map
+        return
+    # Ctrl-C belongs to this process; the workers are told to stop by it.
+    ignoring = {"initializer": signal.signal, "initargs": (signal.SIGINT, signal.SIG_IGN)}
+    with ProcessPoolExecutor(min(jobs, count), **ignoring) as pool:
+        try:
+            yield pool.map
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def attempt_of(options, figures, name):
+    """`attempt` by name."""
+    return attempt(name, figures[name], options.results, options.out)
+
+
 def main(argv=None, figures=FIGURES):
     """Draw the named figures; exit status 0, or 1 if one could not be drawn."""
     line = parser(figures)
@@ -68,10 +98,12 @@ def main(argv=None, figures=FIGURES):
     recorded = [name for name in figures if (options.results / f"{name}.npz").is_file()]
     rows, wrong = [], []
     try:
-        for name in tqdm(options.names or recorded or list(figures), desc="figures", unit="figure", disable=None):
-            row, message = attempt(name, figures[name], options.results, options.out)
-            rows.append(row)
-            wrong += [message] if message else []
+        names = options.names or recorded or list(figures)
+        with workers(options.jobs, len(names)) as mapped:
+            drawn = mapped(partial(attempt_of, options, figures), names)
+            for row, message in tqdm(drawn, total=len(names), desc="figures", unit="figure", disable=None):
+                rows.append(row)
+                wrong += [message] if message else []
     except KeyboardInterrupt:
         print(f"stopped: {len(rows)} figures are in {options.out}", file=sys.stderr)
         return 130
